@@ -1,0 +1,40 @@
+"""What all tests share: where reference data and the browser are, and hypothesis' settings."""
+
+import os
+import shutil
+from pathlib import Path
+from typing import NoReturn
+
+import pytest
+from hypothesis import settings
+
+ROOT = Path(__file__).resolve().parents[1]
+
+# Compiling a kernel or a busy machine makes single examples slow; that is no failure.
+settings.register_profile("carbonrouter", deadline=None)
+settings.load_profile("carbonrouter")
+
+
+def skip_unless_ci(reason: str) -> NoReturn:
+    """Skip here, fail in CI, where nothing that a test needs may be missing."""
+    if os.environ.get("CI") == "true":
+        pytest.fail(reason, pytrace=False)
+    pytest.skip(reason)
+
+
+@pytest.fixture(scope="session")
+def shared_data() -> Path:
+    """Source series and format samples, which stay outside the project."""
+    path = ROOT.parent / "shared" / "data"
+    if not path.is_dir():
+        skip_unless_ci("../shared/data is not here")
+    return path
+
+
+@pytest.fixture(scope="session")
+def chromium_path() -> str:
+    """The system's Chromium, for tests that drive the app as a user would."""
+    path = shutil.which("chromium")
+    if path is None:
+        skip_unless_ci("chromium is not installed")
+    return path

@@ -1,0 +1,299 @@
+"""Predicted quality of an answer, and the difficulty of a prompt (DESIGN §7).
+
+A model of ability theta answers a prompt of difficulty b well with probability
+q = sigma(k * (theta - b)): a one-parameter item response (Rasch) model, all in logits.
+Ability comes from a model's published MMLU-Pro accuracy. Difficulty comes from the words of
+the prompt, through weights fitted by ``data/build/fit_difficulty.py`` and shipped in ``data/``;
+``data/README.md`` says how well they do.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from functools import lru_cache
+from itertools import islice
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+from numba import njit
+
+from carbonrouter_core.errors import InputError
+from carbonrouter_core.paths import data_path
+
+FloatArray = npt.NDArray[np.float64]
+IntArray = npt.NDArray[np.int64]
+
+HASH_COLUMNS = 2**15
+"""Columns the 1- and 2-grams are hashed into: the length of the table of weights."""
+
+SHORT_PROMPT_CHARACTERS = 80
+"""A prompt shorter than this says too little alone; it is read after the one before it."""
+
+_WORD = re.compile(r"\w\w+")
+_WORDS_PER_BATCH = 2**16  # bounds the memory that hashing takes, however long the text is
+
+
+# --- Quality ---------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class QualityFit:
+    """Constants of the fitted predictor, as in ``data/quality_fit.csv``."""
+
+    k: float
+    """Slope of the item response, 1/sqrt(1 + pi*sigma²/8): absorbs the residual sigma."""
+    sigma: float
+    """Standard deviation of true minus predicted difficulty, out of fold [logit]."""
+    intercept: float
+    """Difficulty of a text without a word [logit]."""
+
+    @classmethod
+    def load(cls) -> QualityFit:
+        """The built-in fit."""
+        return _built_in_fit()
+
+
+@lru_cache(maxsize=1)
+def _built_in_fit() -> QualityFit:
+    table = pd.read_csv(data_path("quality_fit.csv"), index_col="key")
+    return QualityFit(**{f.name: float(table.at[f.name, "value"]) for f in fields(QualityFit)})
+
+
+def predicted_quality(theta: npt.ArrayLike, difficulty: npt.ArrayLike, k: float) -> FloatArray:
+    """Probability of a good answer, sigma(k * (theta - difficulty)), in [0, 1].
+
+    ``theta`` (ability) and ``difficulty`` are in logits and broadcast against each other; the
+    result has their common shape. Source: DESIGN §7; slope ``k`` as in :class:`QualityFit`.
+    """
+    return _logistic(k * (np.asarray(theta, float) - np.asarray(difficulty, float)))
+
+
+def _logistic(x: FloatArray) -> FloatArray:
+    # Equal to 1/(1 + exp(-x)), and cannot overflow.
+    return np.asarray(0.5 * (1.0 + np.tanh(0.5 * x)))
+
+
+def ability_from_accuracy(
+    accuracy_percent: float, item_difficulty: npt.ArrayLike | None = None
+) -> float:
+    """Ability theta [logit] of a model from its accuracy [%], between 0 and 100 exclusive.
+
+    Solves mean over items of sigma(theta - b) = accuracy. ``item_difficulty`` holds b of each
+    item [logit], shape (items,); left out, the MMLU-Pro questions as fitted.
+    """
+    if not 0.0 < accuracy_percent < 100.0:
+        raise InputError(
+            f"An accuracy of {accuracy_percent!r} % gives no ability; it must be above 0 and "
+            "below 100 %."
+        )
+    if item_difficulty is None:
+        b = _mmlu_pro_item_difficulty()
+    else:
+        b = np.asarray(item_difficulty, float).ravel()
+        if b.size == 0 or not np.isfinite(b).all():
+            raise InputError("Item difficulties must be at least one finite number, in logits.")
+    target = accuracy_percent / 100.0
+    logit = math.log(target) - math.log1p(-target)
+    # If all items were as easy as the easiest, or as hard as the hardest, theta would be here.
+    low, high = logit + float(b.min()), logit + float(b.max())
+    theta = logit + float(b.mean())
+    for _ in range(200):
+        p = _logistic(theta - b)
+        excess = float(p.mean()) - target
+        if excess == 0.0:
+            return theta
+        low, high = (low, theta) if excess > 0 else (theta, high)
+        slope = float((p * (1.0 - p)).mean())
+        newton = theta - excess / slope if slope > 0 else math.inf
+        step_to = newton if low < newton < high else 0.5 * (low + high)
+        if abs(step_to - theta) <= 1e-13 * max(1.0, abs(theta)):
+            return step_to
+        theta = step_to
+    return theta
+
+
+@lru_cache(maxsize=1)
+def _mmlu_pro_item_difficulty() -> FloatArray:
+    table = pd.read_parquet(data_path("mmlu_pro_item_difficulty.parquet"))
+    return _read_only(table["difficulty"].to_numpy(float))
+
+
+# --- Difficulty of a prompt ------------------------------------------------------------------
+
+
+def difficulty_of_prompts(prompts: Sequence[str]) -> FloatArray:
+    """Difficulty [logit] of each prompt of one session, in order; shape (len(prompts),).
+
+    Short prompts are read after the one before them: see :func:`text_of_prompt`.
+    """
+    before: list[str | None] = [None, *prompts[:-1]]
+    texts = map(text_of_prompt, prompts, before)
+    return np.fromiter(map(difficulty_of_text, texts), float, count=len(prompts))
+
+
+def text_of_prompt(prompt: str, previous_prompt: str | None = None) -> str:
+    """The text by which a prompt's difficulty is read.
+
+    A prompt under 80 characters ("go on", "and in French?") is joined, by a newline, to the
+    session's previous prompt as it was sent: that one alone, whatever it was itself joined to.
+    """
+    if previous_prompt is None or len(prompt) >= SHORT_PROMPT_CHARACTERS:
+        return prompt
+    return f"{previous_prompt}\n{prompt}"
+
+
+def difficulty_of_text(text: str) -> float:
+    """Difficulty b [logit] of one text, taken as it is.
+
+    Ridge regression on hashed word counts x (:func:`hashed_ngram_counts`):
+    b = intercept + w . x/|x|. A text without a word gets the intercept.
+    """
+    columns, counts = hashed_ngram_counts(text)
+    intercept = QualityFit.load().intercept
+    if columns.size == 0:
+        return intercept
+    x = counts / math.sqrt(float(counts @ counts))
+    return intercept + float(_weights()[columns] @ x)
+
+
+def hashed_ngram_counts(text: str) -> tuple[IntArray, IntArray]:
+    """Columns (ascending) and non-zero signed counts of a text's 1- and 2-grams of words.
+
+    Words are runs of two or more word characters of the lower-cased text; a 2-gram is two of
+    them joined by a space. An n-gram counts in column |h| mod 2^15 with the sign of h, its
+    MurmurHash3 as a signed 32-bit number, so that collisions cancel on average (Weinberger et
+    al. 2009, arXiv:0902.2206). Same as scikit-learn's ``HashingVectorizer``.
+    """
+    words = (match.group() for match in _WORD.finditer(text.lower()))
+    counts = np.zeros(HASH_COLUMNS, np.int64)
+    last_word: list[str] = []
+    while batch := list(islice(words, _WORDS_PER_BATCH)):
+        joined = " ".join(last_word + batch).encode()
+        _count_ngrams(np.frombuffer(joined, np.uint8), bool(last_word), counts)
+        last_word = batch[-1:]
+    columns = np.flatnonzero(counts)
+    return columns, counts[columns]
+
+
+def murmurhash3(data: bytes, seed: int = 0) -> int:
+    """MurmurHash3 (x86, 32 bit) of ``data``, as a signed number.
+
+    Source: Austin Appleby's MurmurHash3.cpp (public domain).
+    """
+    return int(_murmurhash3(np.frombuffer(data, np.uint8), 0, len(data), seed))
+
+
+_UINT32 = 0xFFFFFFFF
+_UTF8_SPACE = 0x20  # also in UTF-8 this byte is a space and nothing else
+
+
+@njit(cache=True)
+def _murmurhash3(data: npt.NDArray[np.uint8], start: int, stop: int, seed: int) -> int:
+    """Signed hash of ``data[start:stop]``; 32-bit arithmetic in int64, masked after each step."""
+    h = seed
+    k = 0
+    for i in range(start, stop):
+        byte = (i - start) % 4
+        k |= int(data[i]) << (8 * byte)
+        if byte == 3 or i == stop - 1:  # a full block of four bytes, or the tail
+            k = (k * 0xCC9E2D51) & _UINT32
+            k = ((k << 15) | (k >> 17)) & _UINT32
+            h ^= (k * 0x1B873593) & _UINT32
+            k = 0
+            if byte == 3:
+                h = ((h << 13) | (h >> 19)) & _UINT32
+                h = (h * 5 + 0xE6546B64) & _UINT32
+    h ^= stop - start
+    h ^= h >> 16
+    h = (h * 0x85EBCA6B) & _UINT32
+    h ^= h >> 13
+    h = (h * 0xC2B2AE35) & _UINT32
+    h ^= h >> 16
+    return h if h < 2**31 else h - 2**32
+
+
+@njit(cache=True)
+def _count_ngrams(words: npt.NDArray[np.uint8], first_is_old: bool, counts: IntArray) -> None:
+    """Add the 1- and 2-grams of ``words`` (UTF-8, one space between) to ``counts``.
+
+    ``first_is_old``: the first word was counted in the batch before; only its pair is new.
+    """
+    previous = -1  # where the word before starts
+    start = 0
+    for i in range(words.size + 1):
+        if i < words.size and words[i] != _UTF8_SPACE:
+            continue
+        if start > 0 or not first_is_old:
+            _count(_murmurhash3(words, start, i, 0), counts)
+        if previous >= 0:
+            _count(_murmurhash3(words, previous, i, 0), counts)
+        previous, start = start, i + 1
+
+
+@njit(cache=True)
+def _count(signed_hash: int, counts: IntArray) -> None:
+    counts[abs(signed_hash) % HASH_COLUMNS] += 1 if signed_hash >= 0 else -1
+
+
+@lru_cache(maxsize=1)
+def _weights() -> FloatArray:
+    table = pd.read_parquet(data_path("difficulty_weights.parquet"))
+    return _read_only(table.sort_values("column")["weight"].to_numpy(float))
+
+
+def _read_only(values: FloatArray) -> FloatArray:
+    values = values.copy()
+    values.flags.writeable = False  # it is cached, hence shared by all callers
+    return values
+
+
+# --- Difficulty of traces --------------------------------------------------------------------
+
+
+class DifficultySpread(NamedTuple):
+    """How difficulty varies over the turns of a trace, and within its sessions."""
+
+    mu: float
+    """Mean over turns [logit]."""
+    sigma_b: float
+    """Standard deviation over turns [logit]."""
+    rho: float
+    """Correlation of two turns of one session, in [0, 1)."""
+
+
+def difficulty_spread(difficulty: npt.ArrayLike, session_index: npt.ArrayLike) -> DifficultySpread:
+    """Mean, standard deviation and within-session correlation of difficulty over turns.
+
+    ``difficulty`` [logit] and ``session_index`` (an integer code per session, in any order) have
+    shape (turns,). rho is the intraclass correlation of one-way analysis of variance for groups
+    of unequal size, (MSB - MSW) / (MSB + (n0 - 1) MSW) (Donner 1986, "A review of inference
+    procedures for the intraclass correlation coefficient in the one-way random effects model");
+    it is 0 where one turn a session, or a single session, leaves nothing to compare.
+    """
+    b = np.asarray(difficulty, float)
+    session = np.asarray(session_index)
+    if b.ndim != 1 or b.shape != session.shape or b.size == 0 or not np.isfinite(b).all():
+        raise InputError(
+            "The spread of difficulty needs one finite difficulty and one session a turn, and at "
+            f"least one turn; got {b.size} difficulties and {session.size} sessions."
+        )
+    _, group, turns = np.unique(session, return_inverse=True, return_counts=True)
+    groups = turns.size
+    mu = float(b.mean())
+    deviation = b - mu
+    sigma_b = math.sqrt(float(deviation @ deviation) / b.size)
+    if groups == 1 or groups == b.size:
+        return DifficultySpread(mu, sigma_b, 0.0)
+    effect = np.bincount(group, deviation) / turns  # mean of each session, around mu
+    within = deviation - effect[group]
+    msb = float(turns @ effect**2) / (groups - 1)
+    msw = float(within @ within) / (b.size - groups)
+    n0 = (b.size - float(turns @ turns) / b.size) / (groups - 1)
+    spread = msb + (n0 - 1.0) * msw
+    rho = (msb - msw) / spread if spread > 0 else 0.0
+    return DifficultySpread(mu, sigma_b, min(max(rho, 0.0), math.nextafter(1.0, 0.0)))

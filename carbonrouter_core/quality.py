@@ -86,7 +86,8 @@ def ability_from_accuracy(
     Solves mean over items of sigma(theta - b) = accuracy. ``item_difficulty`` holds b of each
     item [logit], shape (items,); left out, the MMLU-Pro questions as fitted.
     """
-    if not 0.0 < accuracy_percent < 100.0:
+    target = accuracy_percent / 100.0
+    if not 0.0 < target < 1.0:
         raise InputError(
             f"An accuracy of {accuracy_percent!r} % gives no ability; it must be above 0 and "
             "below 100 %."
@@ -97,7 +98,6 @@ def ability_from_accuracy(
         b = np.asarray(item_difficulty, float).ravel()
         if b.size == 0 or not np.isfinite(b).all():
             raise InputError("Item difficulties must be at least one finite number, in logits.")
-    target = accuracy_percent / 100.0
     logit = math.log(target) - math.log1p(-target)
     # If all items were as easy as the easiest, or as hard as the hardest, theta would be here.
     low, high = logit + float(b.min()), logit + float(b.max())

@@ -1,0 +1,48 @@
+"""CarbonRouter: carbon-aware routing of LLM conversations that counts what moving costs.
+
+>>> from carbonrouter_core import Scenario, compare
+>>> compare(Scenario()).saving("carbonrouter")  # doctest: +SKIP
+"""
+
+from carbonrouter_core.catalog import load_catalog
+from carbonrouter_core.engine import compare, find_trace, prepare, run_policy
+from carbonrouter_core.errors import (
+    CarbonRouterError,
+    CatalogError,
+    InputError,
+    IntensityError,
+    ScenarioError,
+    StoreError,
+    TraceError,
+)
+from carbonrouter_core.policies import BASELINE, POLICIES
+from carbonrouter_core.results import FIGURES, Comparison, Interval
+from carbonrouter_core.scenario import FIELDS, PRESETS, Scenario, preset
+from carbonrouter_core.traces.builtin import BUILTIN_TRACES
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "BASELINE",
+    "BUILTIN_TRACES",
+    "FIELDS",
+    "FIGURES",
+    "POLICIES",
+    "PRESETS",
+    "CarbonRouterError",
+    "CatalogError",
+    "Comparison",
+    "InputError",
+    "Interval",
+    "IntensityError",
+    "Scenario",
+    "ScenarioError",
+    "StoreError",
+    "TraceError",
+    "compare",
+    "find_trace",
+    "load_catalog",
+    "prepare",
+    "preset",
+    "run_policy",
+]

@@ -1,0 +1,122 @@
+"""From a scenario to results: prepares what all policies share, replays and charges each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from carbonrouter_core.carbon_intensity import ZoneSeries, intensity_by_region, series_for
+from carbonrouter_core.catalog import Catalog, load_catalog
+from carbonrouter_core.deployments import Deployments, build_deployments
+from carbonrouter_core.errors import TraceError
+from carbonrouter_core.kernel import Rules, make_rules
+from carbonrouter_core.policies import policy
+from carbonrouter_core.quality import QualityFit
+from carbonrouter_core.results import Comparison, Run
+from carbonrouter_core.scenario import Scenario
+from carbonrouter_core.simulation import charge, replay
+from carbonrouter_core.tables import nearest
+from carbonrouter_core.traces.builtin import BUILTIN_TRACES, builtin_trace
+from carbonrouter_core.traces.files import read_trace
+from carbonrouter_core.traces.placement import PlacedTrace, place
+from carbonrouter_core.traces.schema import Trace
+from carbonrouter_core.traces.training import Training, learn
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A scenario made ready to run: what does not depend on the policy.
+
+    ``intensity``: g/kWh at the start of each turn, shape (turns, regions).
+    """
+
+    scenario: Scenario
+    placed: PlacedTrace
+    deployments: Deployments
+    series: tuple[ZoneSeries, ...]
+    intensity: np.ndarray
+    training: Training
+    rules: Rules
+    k: float
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What the reader of the results should know."""
+        own = (self.training.note,) if self.training.note else ()
+        return self.deployments.warnings + own
+
+
+def find_trace(name: str) -> Trace:
+    """The built-in trace of that name, or the trace file at that path."""
+    if name in BUILTIN_TRACES:
+        return builtin_trace(name)
+    path = Path(name)
+    if not path.is_file() and not path.suffix:
+        raise TraceError(
+            f"Unknown trace {name!r}: neither built in ({nearest(name, BUILTIN_TRACES)}) "
+            "nor a file."
+        )
+    return read_trace(path)
+
+
+def prepare(
+    scenario: Scenario, trace: Trace | None = None, catalog: Catalog | None = None
+) -> Prepared:
+    """Check that ``scenario`` can run, place its trace in time and look up the grid.
+
+    Raises a subclass of :class:`~.errors.InputError` that says what to change.
+    """
+    catalog = catalog or load_catalog()
+    trace = trace or find_trace(scenario.trace)
+    placed = place(
+        trace,
+        window_days=scenario.window_days,
+        user_mix=scenario.users,
+        utc_offset_h={name: region.utc_offset_h for name, region in catalog.regions.items()},
+        gaps=scenario.gaps,
+        gap_median_s=scenario.gap_median_s,
+        seed=scenario.seed,
+    )
+    deployments = build_deployments(scenario, catalog, trace, placed.user_regions)
+    series = series_for([region.zone for region in deployments.regions], scenario.carbon_basis)
+    for one in series:  # the window itself, before the few turns that run past it
+        one.require(scenario.window_start_s, scenario.window_end_s - 1)
+    training = learn(placed)
+    k = QualityFit.load().k
+    return Prepared(
+        scenario=scenario,
+        placed=placed,
+        deployments=deployments,
+        series=series,
+        intensity=intensity_by_region(series, scenario.window_start_s + placed.start_s),
+        training=training,
+        rules=make_rules(scenario, training, k),
+        k=k,
+    )
+
+
+def run_policy(prepared: Prepared, policy_id: str) -> Run:
+    """Replay one policy and charge it."""
+    chosen = policy(policy_id)
+    fleet, placed = prepared.deployments.fleet, prepared.placed
+    decisions = replay(chosen, fleet, prepared.rules, placed, prepared.intensity)
+    charges = charge(fleet, prepared.k, placed, prepared.intensity, decisions)
+    return Run(chosen, decisions, charges)
+
+
+def compare(
+    scenario: Scenario,
+    policies: Iterable[str] = ("carbonrouter", "faircarbon"),
+    trace: Trace | None = None,
+    catalog: Catalog | None = None,
+) -> Comparison:
+    """Run ``policies`` on ``scenario`` and hold them side by side.
+
+    ``trace`` and ``catalog`` replace what the scenario names and the built-in tables.
+    """
+    prepared = prepare(scenario, trace, catalog)
+    chosen = list(dict.fromkeys(policy(name).id for name in policies))
+    return Comparison(prepared, {name: run_policy(prepared, name) for name in chosen})

@@ -1,0 +1,309 @@
+"""Pricing the candidates of a turn: the compiled part that every policy shares.
+
+Everything a decision depends on is in four values: the :class:`~.deployments.Fleet`, the
+:class:`Rules` of the scenario, the :class:`Turn`, and the state of the session (its caches
+and a :data:`SESSION` record). ``simulation`` loops over it, ``router`` calls it turn by turn.
+"""
+
+from __future__ import annotations
+
+import math
+from statistics import NormalDist
+from typing import NamedTuple
+
+import numpy as np
+
+from carbonrouter_core import costs
+from carbonrouter_core.compiled import Array, Record, jit
+from carbonrouter_core.deployments import Fleet
+from carbonrouter_core.scenario import Scenario
+from carbonrouter_core.traces.training import Training
+from carbonrouter_core.units import J_PER_KWH
+
+GATE_QUANTILES = 9
+"""Equally likely difficulties of the next turn that the gate looks at (DESIGN §8)."""
+
+
+class Rules(NamedTuple):
+    """What a scenario and its training half lay down for every decision."""
+
+    copies_all: bool
+    idle_s: float
+    ability_margin: float
+    """logit(quality floor) / k: a model qualifies when theta >= difficulty + this."""
+    latency_ceiling_ms: float
+    """Infinite where there is none."""
+    ceiling_on_ttft: bool
+    gate_threshold: float
+    embodied: bool
+    mean_output_tokens: float
+    mean_later_prompt_tokens: float
+    survival: np.ndarray
+    gap_within_idle: float
+    difficulty_mean: float
+    difficulty_spread: float
+    difficulty_correlation: float
+    normal_quantiles: np.ndarray
+    """(9,) standard normal quantiles (i - 1/2)/9."""
+
+
+class Turn(NamedTuple):
+    """One turn as a policy sees it; tokens as floats, since predicted ones are means."""
+
+    history_tokens: float
+    prompt_tokens: float
+    output_tokens: float
+    """Predicted output; the true one for policies that know the future."""
+    context_tokens: float
+    """What must fit: h + p + o in a replay, h + p + the allowance for output when live."""
+    difficulty: float
+    user: int
+
+
+SESSION = np.dtype(
+    [
+        ("turns", np.int64),  # turns so far, the present one counted
+        ("current", np.int64),  # deployment of the last served turn, -1 if none
+        ("output_tokens", np.float64),  # sum over the turns before this one
+        ("later_prompt_tokens", np.float64),  # sum over turns after the first, this one counted
+        ("difficulty", np.float64),  # sum over turns, this one counted
+        ("start_at", np.int64),  # hash of the session id: where round-robin begins
+    ]
+)
+"""Running figures of one session."""
+
+NOTE = np.dtype(
+    [
+        ("wanted", np.int64),  # cheapest candidate before the gate, -1 if none
+        ("home", np.int64),
+        ("reason", np.int64),
+        ("missed_ceiling", np.bool_),
+        ("p_back", np.float64),
+        ("saving_g", np.float64),
+        ("rebuild_g", np.float64),
+    ]
+)
+"""Why a turn went where it went; filled by the policy."""
+
+
+def make_rules(scenario: Scenario, training: Training, k: float) -> Rules:
+    """The rules of ``scenario``, with what was learned from its trace and the IRT slope ``k``."""
+    floor = scenario.quality_floor
+    margin = (
+        -math.inf if floor == 0 else math.inf if floor == 1 else math.log(floor / (1 - floor)) / k
+    )
+    ceiling = scenario.latency_ceiling_ms
+    quantiles = [(i + 0.5) / GATE_QUANTILES for i in range(GATE_QUANTILES)]
+    return Rules(
+        copies_all=scenario.copies == "all",
+        idle_s=scenario.idle_s,
+        ability_margin=margin,
+        latency_ceiling_ms=math.inf if ceiling is None else ceiling,
+        ceiling_on_ttft=scenario.latency_ceiling_on == "ttft",
+        gate_threshold=scenario.gate_threshold,
+        embodied=scenario.embodied,
+        mean_output_tokens=training.mean_output_tokens,
+        mean_later_prompt_tokens=training.mean_later_prompt_tokens,
+        survival=training.survival,
+        gap_within_idle=training.gap_within(scenario.idle_s),
+        difficulty_mean=training.difficulty_mean,
+        difficulty_spread=training.difficulty_spread,
+        difficulty_correlation=training.difficulty_correlation,
+        normal_quantiles=np.array([NormalDist().inv_cdf(q) for q in quantiles]),
+    )
+
+
+def _logit(share: float) -> float:
+    if share in (0.0, 1.0):
+        return math.inf if share else -math.inf
+    return math.log(share / (1.0 - share))
+
+
+@jit
+def best_fitting_theta(fleet: Fleet, context_tokens: float) -> float:
+    """Ability of the best model that holds ``context_tokens``; -inf where none does."""
+    best = -np.inf
+    for p in range(fleet.fit_tokens.size):
+        if context_tokens <= fleet.fit_tokens[p]:
+            best = max(best, fleet.theta[fleet.pair_model[p]])
+    return best
+
+
+@jit
+def required_theta(fleet: Fleet, rules: Rules, difficulty: float, context_tokens: float) -> float:
+    """Ability needed: the quality floor's, or the best that fits where that is below it."""
+    best = best_fitting_theta(fleet, context_tokens)
+    return min(difficulty + rules.ability_margin, best)
+
+
+@jit
+def prefill_work_on(fleet: Fleet, model: int, tokens: float) -> float:
+    """Work of prefilling ``tokens`` from position 0 on a model (:func:`costs.prefill_work`)."""
+    return costs.prefill_work(
+        tokens, fleet.alpha[model], fleet.global_share[model], fleet.window_tokens[model]
+    )
+
+
+@jit
+def energy_j(fleet: Fleet, pair: int, work: float, context: float, output_tokens: float) -> float:
+    """GPU and host energy of a turn on a pair: ``work`` of prefill, then decoding."""
+    decode = fleet.decode_j[pair] + fleet.context_j[pair] * context
+    ms = work * fleet.prefill_ms[pair] + decode_ms(fleet, pair, output_tokens)
+    return (
+        work * fleet.prefill_j[pair]
+        + output_tokens * decode
+        + costs.host_energy_j(fleet.n_gpus[pair], ms)
+    )
+
+
+@jit
+def decode_ms(fleet: Fleet, pair: int, output_tokens: float) -> float:
+    """One sequence's share of the replica's time while it decodes, ms."""
+    return output_tokens * fleet.inter_token_ms[pair] / fleet.batch[pair]
+
+
+@jit
+def ttft_ms(fleet: Fleet, deployment: int, user: int, work: float) -> float:
+    """Time to first token: round trip, prefill, one decode step; no queueing."""
+    pair = fleet.pair[deployment]
+    rtt = fleet.rtt_ms[user, fleet.region[deployment]]
+    return rtt + work * fleet.prefill_ms[pair] + fleet.inter_token_ms[pair]
+
+
+@jit
+def latency_ms(
+    fleet: Fleet, deployment: int, user: int, work: float, output_tokens: float
+) -> float:
+    """Time to the last token of the turn; no queueing."""
+    rest = max(0.0, output_tokens - 1.0) * fleet.inter_token_ms[fleet.pair[deployment]]
+    return ttft_ms(fleet, deployment, user, work) + rest
+
+
+@jit
+def price(
+    fleet: Fleet,
+    rules: Rules,
+    turn: Turn,
+    theta_needed: float,
+    cached: Array,
+    g_per_j: Array,
+    carbon_g: Array,
+) -> None:
+    """Fill ``carbon_g`` (D,) with what serving ``turn`` would emit on each deployment.
+
+    ``cached`` (D,): live cached tokens; ``g_per_j`` (R,): carbon of a joule at the servers.
+    Infinite where the turn does not fit or the model is less able than ``theta_needed``.
+    """
+    h, p, o = turn.history_tokens, turn.prompt_tokens, turn.output_tokens
+    model_before = -1
+    work = 0.0
+    context = 0.0
+    for pair in range(fleet.pair_model.size):
+        first, end = fleet.pair_start[pair], fleet.pair_start[pair + 1]
+        model = fleet.pair_model[pair]
+        if turn.context_tokens > fleet.fit_tokens[pair] or fleet.theta[model] < theta_needed:
+            carbon_g[first:end] = np.inf
+            continue
+        if model != model_before:
+            work = prefill_work_on(fleet, model, h + p)
+            context = costs.decode_context(
+                h, p, o, fleet.global_share[model], fleet.window_tokens[model]
+            )
+            model_before = model
+        cold_j = energy_j(fleet, pair, work, context, o)
+        for d in range(first, end):
+            need_j, need_work = cold_j, work
+            if cached[d] > 0:
+                need_work = work - prefill_work_on(fleet, model, cached[d])
+                need_j = energy_j(fleet, pair, need_work, context, o)
+            carbon_g[d] = need_j * g_per_j[fleet.region[d]]
+            if rules.embodied:
+                ms = need_work * fleet.prefill_ms[pair] + decode_ms(fleet, pair, o)
+                carbon_g[d] += costs.embodied_g(fleet.n_gpus[pair], ms, fleet.gpu_embodied_kg[pair])
+
+
+@jit
+def recompute_g(
+    fleet: Fleet, rules: Rules, deployment: int, cached: Array, history: float, g_per_j: Array
+) -> float:
+    """Carbon of recomputing ``history - cached`` tokens on a deployment, host included."""
+    pair = fleet.pair[deployment]
+    model = fleet.pair_model[pair]
+    work = prefill_work_on(fleet, model, history) - prefill_work_on(fleet, model, cached)
+    carbon_g = energy_j(fleet, pair, work, 0.0, 0.0) * g_per_j[fleet.region[deployment]]
+    if rules.embodied:
+        ms = work * fleet.prefill_ms[pair]
+        carbon_g += costs.embodied_g(fleet.n_gpus[pair], ms, fleet.gpu_embodied_kg[pair])
+    return carbon_g
+
+
+@jit
+def apply_ceiling(fleet: Fleet, rules: Rules, turn: Turn, cached: Array, carbon_g: Array) -> bool:
+    """Make candidates over the latency ceiling infeasible; True if none was within it.
+
+    Then only the fastest candidate stays feasible.
+    """
+    fastest, fastest_ms, any_within = -1, np.inf, False
+    over = np.zeros(carbon_g.size, np.bool_)
+    for d in range(carbon_g.size):
+        if carbon_g[d] == np.inf:
+            continue
+        model = fleet.pair_model[fleet.pair[d]]
+        work = prefill_work_on(fleet, model, turn.history_tokens + turn.prompt_tokens)
+        work -= prefill_work_on(fleet, model, cached[d])
+        if rules.ceiling_on_ttft:
+            ms = ttft_ms(fleet, d, turn.user, work)
+        else:
+            ms = latency_ms(fleet, d, turn.user, work, turn.output_tokens)
+        if ms < fastest_ms:
+            fastest, fastest_ms = d, ms
+        over[d] = ms > rules.latency_ceiling_ms
+        any_within = any_within or not over[d]
+    for d in range(carbon_g.size):
+        if over[d] and (any_within or d != fastest):
+            carbon_g[d] = np.inf
+    return not any_within
+
+
+@jit
+def cheapest(carbon_g: Array) -> int:
+    """The first deployment of least carbon; -1 where none is feasible."""
+    best, least = -1, np.inf
+    for d in range(carbon_g.size):
+        if carbon_g[d] < least:
+            best, least = d, carbon_g[d]
+    return best
+
+
+@jit
+def carbon_per_joule(fleet: Fleet, intensity_g_per_kwh: Array, g_per_j: Array) -> None:
+    """Fill ``g_per_j`` (R,): PUE times intensity, per joule at the servers."""
+    for r in range(fleet.pue.size):
+        g_per_j[r] = fleet.pue[r] * intensity_g_per_kwh[r] / J_PER_KWH
+
+
+@jit
+def predicted_output(rules: Rules, session: Record) -> float:
+    """ô: training mean and the session's outputs so far, equally weighted a turn."""
+    before = session.turns - 1
+    return (rules.mean_output_tokens + session.output_tokens) / (1.0 + before)
+
+
+@jit
+def open_session(session: Record, start_at: int) -> None:
+    """Set the running figures to those of a session before its first turn."""
+    session.turns = 0
+    session.current = -1
+    session.output_tokens = 0.0
+    session.later_prompt_tokens = 0.0
+    session.difficulty = 0.0
+    session.start_at = start_at
+
+
+@jit
+def note_prompt(session: Record, prompt_tokens: float, difficulty: float) -> None:
+    """Count a turn that begins into the running figures of its session."""
+    if session.turns > 0:
+        session.later_prompt_tokens += prompt_tokens
+    session.turns += 1
+    session.difficulty += difficulty

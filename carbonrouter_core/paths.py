@@ -1,0 +1,19 @@
+"""Where the built-in tables are."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from carbonrouter_core.errors import CarbonRouterError
+
+DATA_DIR = Path(__file__).resolve().parent.parent / "data"
+
+
+def data_path(name: str) -> Path:
+    """Path of the built-in table ``name``; an error that names it when it is not there."""
+    path = DATA_DIR / name
+    if not path.is_file():
+        raise CarbonRouterError(
+            f"The built-in table data/{name} is missing; restore the data folder of this version."
+        )
+    return path

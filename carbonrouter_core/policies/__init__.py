@@ -1,0 +1,102 @@
+"""The policies by id. To add one: a file with its rule, a line here, a branch below."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+
+from carbonrouter_core.compiled import Array, Record, jit
+from carbonrouter_core.deployments import Fleet
+from carbonrouter_core.errors import ScenarioError
+from carbonrouter_core.kernel import Rules, Turn
+from carbonrouter_core.policies import (
+    carbonrouter,
+    faircarbon,
+    free_migration,
+    sticky,
+)
+from carbonrouter_core.tables import unknown
+
+
+@dataclass(frozen=True)
+class Policy:
+    """A routing policy: how it is called, what it does, and what it is told."""
+
+    id: str
+    label: str
+    rule: str
+    knows_output: bool = False
+    """Told the true output length instead of the predicted one."""
+    free_history: bool = False
+    """Finds the whole history cached everywhere, and is charged so."""
+
+
+_ALL = (
+    Policy("carbonrouter", "CarbonRouter", "least cache-aware carbon, then the gate"),
+    Policy("carbonrouter-no-gate", "CarbonRouter, no gate", "least cache-aware carbon"),
+    Policy("faircarbon", "FairCarbon", "least carbon of each query by itself (reconstruction)"),
+    Policy(
+        "faircarbon-full-prompt",
+        "FairCarbon, full prompt",
+        "least carbon with the whole prompt prefilled anywhere (reconstruction)",
+    ),
+    Policy("sticky", "Sticky", "stay where the session is"),
+    Policy(
+        "free-migration",
+        "Free migration (bound)",
+        "lower bound: the history is cached everywhere",
+        knows_output=True,
+        free_history=True,
+    ),
+)
+POLICIES: Mapping[str, Policy] = MappingProxyType({policy.id: policy for policy in _ALL})
+"""All policies by id, in the order they are shown."""
+
+CODES: Mapping[str, int] = MappingProxyType({policy.id: i for i, policy in enumerate(_ALL)})
+"""Number of each policy in the compiled code."""
+
+BASELINE = "faircarbon"
+"""The policy that savings are measured against."""
+
+_CARBONROUTER = CODES["carbonrouter"]
+_NO_GATE = CODES["carbonrouter-no-gate"]
+_FAIRCARBON = CODES["faircarbon"]
+_FULL_PROMPT = CODES["faircarbon-full-prompt"]
+_STICKY = CODES["sticky"]
+
+
+def policy(policy_id: str) -> Policy:
+    """The policy ``policy_id``; an error with the nearest ids for an unknown one."""
+    if policy_id not in POLICIES:
+        raise ScenarioError(unknown("policy", policy_id, POLICIES.keys()))
+    return POLICIES[policy_id]
+
+
+@jit
+def choose(
+    code: int,
+    fleet: Fleet,
+    rules: Rules,
+    turn: Turn,
+    session: Record,
+    cached: Array,
+    g_per_j: Array,
+    carbon_g: Array,
+    note: Record,
+) -> int:
+    """The deployment that policy number ``code`` picks; some candidate is feasible.
+
+    ``carbon_g`` (D,) is the cache-aware carbon of each, infinite where infeasible.
+    """
+    if code == _CARBONROUTER:
+        return carbonrouter.choose(fleet, rules, turn, session, cached, g_per_j, carbon_g, note)
+    if code == _NO_GATE:
+        return carbonrouter.choose_without_gate(cached, carbon_g, note)
+    if code == _FAIRCARBON:
+        return faircarbon.choose(fleet, rules, turn, g_per_j, carbon_g, note, False)
+    if code == _FULL_PROMPT:
+        return faircarbon.choose(fleet, rules, turn, g_per_j, carbon_g, note, True)
+    if code == _STICKY:
+        return sticky.choose(session, carbon_g, note)
+    return free_migration.choose(carbon_g, note)

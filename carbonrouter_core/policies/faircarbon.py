@@ -1,0 +1,56 @@
+"""FairCarbon, the state of the art that treats every query by itself.
+
+What its published abstract says: a carbon-aware router over heterogeneous LLMs, GPU types and
+regions that predicts quality, latency and carbon of each query and picks the least carbon
+within the service levels. What is reconstructed here: the carbon estimate (this project's
+cost model with no history), the common feasible set, region choice by carbon. What is
+unknown: its exact estimator. Results are labelled as a reconstruction.
+
+Two readings of what its estimate sees of the conversation:
+
+* ``faircarbon``: the new prompt only; history and cached tokens are zero in every term;
+* ``faircarbon-full-prompt``: the whole prompt, prefilled on every candidate, the kindest
+  reading: it knows that contexts are long, not that one site has them cached.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from carbonrouter_core import costs
+from carbonrouter_core.compiled import Array, Record, jit
+from carbonrouter_core.deployments import Fleet
+from carbonrouter_core.kernel import Rules, Turn, decode_ms, energy_j, prefill_work_on
+from carbonrouter_core.policies import reasons
+
+
+@jit
+def choose(
+    fleet: Fleet,
+    rules: Rules,
+    turn: Turn,
+    g_per_j: Array,
+    carbon_g: Array,
+    note: Record,
+    full_prompt: bool,
+) -> int:
+    """The feasible deployment of least estimated carbon, whatever is cached where."""
+    history = turn.history_tokens if full_prompt else 0.0
+    best, least = -1, np.inf
+    for pair in range(fleet.pair_model.size):
+        model = fleet.pair_model[pair]
+        share, window = fleet.global_share[model], fleet.window_tokens[model]
+        work = prefill_work_on(fleet, model, history + turn.prompt_tokens)
+        o = turn.output_tokens
+        context = costs.decode_context(history, turn.prompt_tokens, o, share, window)
+        joule = energy_j(fleet, pair, work, context, o)
+        for d in range(fleet.pair_start[pair], fleet.pair_start[pair + 1]):
+            estimate_g = joule * g_per_j[fleet.region[d]]
+            if rules.embodied:
+                ms = work * fleet.prefill_ms[pair] + decode_ms(fleet, pair, o)
+                estimate_g += costs.embodied_g(fleet.n_gpus[pair], ms, fleet.gpu_embodied_kg[pair])
+            if carbon_g[d] < np.inf and estimate_g < least:
+                best, least = d, estimate_g
+    note.wanted = best
+    note.reason = reasons.RULE
+    return best

@@ -1,0 +1,282 @@
+"""A scenario: every choice a result depends on, checked, named and written as JSON."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields, replace
+from datetime import UTC, date, datetime
+from types import MappingProxyType
+from typing import Any
+
+from carbonrouter_core.carbon_intensity import BASES
+from carbonrouter_core.errors import ScenarioError
+from carbonrouter_core.tables import unknown
+from carbonrouter_core.traces.placement import GAP_TABLES
+from carbonrouter_core.units import S_PER_DAY
+
+COPIES = ("latest", "all")
+CEILING_ON = ("latency", "ttft")
+
+
+def _field(default: Any, meaning: str, unit: str = "", **limits: Any) -> Any:
+    """A scenario field: its default, what it means, its unit and the values it may take."""
+    metadata = {"meaning": meaning, "unit": unit, **limits}
+    if isinstance(default, Mapping):
+        return field(default_factory=lambda: MappingProxyType(dict(default)), metadata=metadata)
+    return field(default=default, metadata=metadata)
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """All inputs of a run; the defaults are preset Paper (DESIGN §9).
+
+    Making one checks each field by itself and raises :class:`ScenarioError` naming field and
+    range; whether the choices can be run together is checked where they meet the catalog.
+    """
+
+    name: str = _field("Paper", "name of the scenario", max_length=200)
+    trace: str = _field("sharegpt", "trace: a built-in name, or the path of a file")
+    window_start: date = _field(date(2024, 5, 13), "first day of the window, from 00:00 UTC")
+    window_days: int = _field(14, "length of the window", "d", low=1, high=366)
+    regions: tuple[str, ...] = _field(
+        ("europe-west2", "us-west2", "europe-west3", "australia-southeast1"),
+        "regions that can serve",
+    )
+    gpus: tuple[str, ...] = _field(("A100-80GB", "H100-80GB", "B200-180GB"), "GPU types")
+    models: tuple[str, ...] = _field(
+        ("Llama-3.1-8B", "Gemma-3-12B", "Gemma-3-27B", "Llama-3.3-70B", "Qwen3-235B-A22B"),
+        "models",
+    )
+    gpu_regions: Mapping[str, tuple[str, ...]] = _field(
+        {"B200-180GB": ("europe-west3",)},
+        "regions that have a GPU type, where not all have it",
+    )
+    user_mix: Mapping[str, float] = _field(
+        {}, "weight of each region the users are in; none: equally in the regions that serve"
+    )
+    pue_overrides: Mapping[str, float] = _field({}, "PUE in place of the table's, by region")
+    concurrency: float = _field(
+        64.0, "sequences decoding together on a replica, memory allowing", low=1, high=4096
+    )
+    copies: str = _field("latest", "which deployments keep a session's KV cache", choices=COPIES)
+    idle_s: float = _field(3600.0, "how long an unused KV cache is kept", "s", low=0, high=1e7)
+    quality_floor: float = _field(0.65, "lowest predicted quality accepted", low=0, high=1)
+    latency_ceiling_ms: float | None = _field(
+        None, "longest predicted latency accepted; none: no ceiling", "ms", low=1, high=1e8
+    )
+    latency_ceiling_on: str = _field("latency", "what the ceiling is on", choices=CEILING_ON)
+    gate_threshold: float = _field(
+        0.2, "smallest chance of coming back at which the gate holds; 1: no gate", low=0, high=1
+    )
+    carbon_basis: str = _field("lifecycle", "carbon accounting of the grid", choices=BASES)
+    embodied: bool = _field(False, "whether embodied carbon counts in the choice")
+    gaps: str = _field("mooncake", "table the gaps between turns come from", choices=GAP_TABLES)
+    gap_median_s: float | None = _field(
+        None, "median the gaps are stretched to; none: as in the table", "s", low=0.1, high=1e6
+    )
+    seed: int = _field(7, "seed of all draws", low=0, high=2**31 - 1)
+
+    def __post_init__(self) -> None:
+        for spec in fields(self):
+            object.__setattr__(self, spec.name, _checked(spec, getattr(self, spec.name)))
+        for name in ("regions", "gpus", "models"):
+            chosen = getattr(self, name)
+            if not chosen:
+                raise ScenarioError(f"{name} is empty; choose at least one.")
+            if len(set(chosen)) != len(chosen):
+                raise ScenarioError(f"{name} names one of its choices twice.")
+        for region, weight in self.user_mix.items():
+            if not (math.isfinite(weight) and weight >= 0):
+                raise ScenarioError(f"user_mix of {region} is {weight}; it must be 0 or more.")
+        if self.user_mix and not sum(self.user_mix.values()) > 0:
+            raise ScenarioError("user_mix adds up to nothing; give one region a weight above 0.")
+        for region, pue in self.pue_overrides.items():
+            if not 1.0 <= pue <= 5.0:
+                raise ScenarioError(f"pue_overrides of {region} is {pue}; a PUE is from 1 to 5.")
+
+    def replace(self, **changes: Any) -> Scenario:
+        """A copy with ``changes``; an unknown field is a :class:`ScenarioError`."""
+        for name in changes:
+            if name not in FIELDS:
+                raise ScenarioError(unknown("scenario field", name, FIELDS))
+        return replace(self, **changes)
+
+    def __hash__(self) -> int:
+        return hash(self.to_json())
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Scenario.from_dict, (self.to_dict(),)  # read-only mappings do not pickle
+
+    @property
+    def window_start_s(self) -> int:
+        """Start of the window, seconds since 1970-01-01 UTC."""
+        return int(datetime(*self.window_start.timetuple()[:3], tzinfo=UTC).timestamp())
+
+    @property
+    def window_end_s(self) -> int:
+        """End of the window, seconds since 1970-01-01 UTC."""
+        return self.window_start_s + self.window_days * S_PER_DAY
+
+    @property
+    def users(self) -> dict[str, float]:
+        """Weight of each region that users are in."""
+        return dict(self.user_mix) or dict.fromkeys(self.regions, 1.0)
+
+    def has(self, gpu: str, region: str) -> bool:
+        """Whether ``region`` offers GPU type ``gpu`` in this scenario."""
+        return region in self.gpu_regions.get(gpu, self.regions)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Every input as plain JSON values."""
+        return {spec.name: _plain(getattr(self, spec.name)) for spec in fields(self)}
+
+    def to_json(self) -> str:
+        """Every input as JSON, in a fixed order."""
+        return json.dumps(self.to_dict(), ensure_ascii=False)
+
+    @classmethod
+    def from_dict(cls, values: Any) -> Scenario:
+        """The scenario written by :meth:`to_dict`; fields left out take their default."""
+        if not isinstance(values, dict):
+            raise ScenarioError("A scenario is a JSON object of fields and values.")
+        return cls().replace(**values)
+
+    @classmethod
+    def from_json(cls, text: str) -> Scenario:
+        """The scenario written by :meth:`to_json`."""
+        try:
+            values = json.loads(text)
+        except (ValueError, RecursionError) as error:
+            raise ScenarioError(f"The scenario is not valid JSON: {error}") from error
+        return cls.from_dict(values)
+
+    @property
+    def key(self) -> str:
+        """Hash of every input but the name: equal keys, equal figures."""
+        values = {name: value for name, value in self.to_dict().items() if name != "name"}
+        return hashlib.sha256(json.dumps(values).encode()).hexdigest()
+
+    def differences(self, other: Scenario) -> dict[str, tuple[Any, Any]]:
+        """Fields (the name apart) in which this differs from ``other``: (other's, this one's)."""
+        mine, theirs = self.to_dict(), other.to_dict()
+        return {
+            name: (theirs[name], mine[name])
+            for name in FIELDS
+            if name != "name" and mine[name] != theirs[name]
+        }
+
+
+FIELDS = MappingProxyType({spec.name: spec.metadata for spec in fields(Scenario)})
+"""Meaning, unit and limits of each scenario field, by name."""
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {key: _plain(item) for key, item in value.items()}
+    if isinstance(value, tuple):
+        return list(value)
+    return value.isoformat() if isinstance(value, date) else value
+
+
+def _checked(spec: Any, value: Any) -> Any:
+    """``value`` in the type of its field, or an error that names field, value and rule."""
+    kind, limits = spec.type, spec.metadata
+    wrong = ScenarioError(f"{spec.name} is {value!r}; it must be {_rule(kind, limits)}.")
+    if value is None and "None" in kind:
+        return None
+    if kind == "date":
+        return _date(value, wrong)
+    if kind == "bool":
+        if not isinstance(value, bool):
+            raise wrong
+        return value
+    if kind.startswith(("int", "float")):
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            raise wrong
+        if not limits["low"] <= value <= limits["high"] or (kind == "int" and value != int(value)):
+            raise wrong
+        return int(value) if kind == "int" else float(value)
+    if kind.startswith("tuple"):
+        return _names(value, wrong)
+    if kind.startswith("Mapping"):
+        if not isinstance(value, Mapping):
+            raise wrong
+        return MappingProxyType(
+            {
+                str(key): _names(item, wrong) if "tuple" in kind else _weight(item, wrong)
+                for key, item in value.items()
+            }
+        )
+    if not isinstance(value, str) or len(value) > limits.get("max_length", 4096):
+        raise wrong
+    if "choices" in limits and value not in limits["choices"]:
+        raise wrong
+    return value
+
+
+def _date(value: Any, wrong: ScenarioError) -> date:
+    if isinstance(value, datetime):
+        raise wrong
+    if isinstance(value, date):
+        return value
+    try:
+        return date.fromisoformat(value)
+    except (TypeError, ValueError):
+        raise wrong from None
+
+
+def _names(value: Any, wrong: ScenarioError) -> tuple[str, ...]:
+    if isinstance(value, str) or not isinstance(value, list | tuple):
+        raise wrong
+    if not all(isinstance(item, str) for item in value):
+        raise wrong
+    return tuple(value)
+
+
+def _weight(value: Any, wrong: ScenarioError) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise wrong
+    return float(value)
+
+
+def _rule(kind: str, limits: Mapping[str, Any]) -> str:
+    unit = f" {limits['unit']}" if limits["unit"] else ""
+    if "choices" in limits:
+        return "one of " + ", ".join(limits["choices"])
+    if "low" in limits:
+        whole = "a whole number" if kind == "int" else "a number"
+        none = ", or none" if "None" in kind else ""
+        return f"{whole} from {limits['low']:,g} to {limits['high']:,g}{unit}{none}"
+    if "max_length" in limits:
+        return f"text of at most {limits['max_length']} characters"
+    return {
+        "bool": "true or false",
+        "date": "a date such as 2024-05-13",
+        "tuple[str, ...]": "a list of names",
+        "Mapping[str, tuple[str, ...]]": "lists of regions by GPU type",
+        "Mapping[str, float]": "numbers by region",
+        "str": "text of at most 4096 characters",
+    }[kind]
+
+
+PRESETS: Mapping[str, Scenario] = MappingProxyType(
+    {
+        "Paper": Scenario(),
+        "Prompt cache": Scenario(name="Prompt cache", copies="all", idle_s=600.0),
+        "Long-lived cache": Scenario(name="Long-lived cache", copies="all", idle_s=3600.0),
+    }
+)
+"""The cache presets of DESIGN §6; all else is as in Paper."""
+
+
+def preset(name: str) -> Scenario:
+    """The preset ``name``, however it is written ("prompt-cache", "Prompt cache")."""
+    for known, scenario in PRESETS.items():
+        if name.casefold().replace("-", " ").replace("_", " ") == known.casefold().replace(
+            "-", " "
+        ):
+            return scenario
+    raise ScenarioError(unknown("preset", name, PRESETS.keys()))

@@ -1,0 +1,1 @@
+"""Traces: what they hold, where they come from, and how they are placed in time."""

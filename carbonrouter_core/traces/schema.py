@@ -1,0 +1,87 @@
+"""A trace: conversations as columns, one row a turn."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+LONG_SESSION_TURNS = 30
+"""Sessions with more turns than this are reported apart as long sessions."""
+
+
+@dataclass(frozen=True)
+class Trace:
+    """Sessions of turns in columnar form; the rows of a session stand together, in order.
+
+    ``offsets`` has one entry a session and one more: session ``i`` is the rows
+    ``offsets[i]`` to ``offsets[i + 1]``. Token arrays are int64, one entry a turn.
+    ``t_s`` (seconds since the start of the session), ``start_s`` (seconds since the start
+    of the scenario's window), ``user_region`` and ``difficulty`` are there where the
+    trace brings them; what it does not bring is drawn when the trace is placed in time.
+    """
+
+    name: str
+    session_ids: tuple[str, ...]
+    offsets: np.ndarray
+    new_prompt_tokens: np.ndarray
+    output_tokens: np.ndarray
+    history_tokens: np.ndarray
+    t_s: np.ndarray | None = None
+    start_s: np.ndarray | None = None
+    user_region: Sequence[str] | None = None
+    difficulty: np.ndarray | None = None
+
+    @property
+    def n_turns(self) -> int:
+        """Turns in the trace."""
+        return len(self.output_tokens)
+
+    @property
+    def n_sessions(self) -> int:
+        """Sessions in the trace."""
+        return len(self.session_ids)
+
+    @cached_property
+    def session_turns(self) -> np.ndarray:
+        """Turns of each session, shape (sessions,)."""
+        return np.diff(self.offsets)
+
+    @cached_property
+    def session_index(self) -> np.ndarray:
+        """Number of the session each turn belongs to, shape (turns,)."""
+        return np.repeat(np.arange(self.n_sessions), self.session_turns)
+
+    @cached_property
+    def turn(self) -> np.ndarray:
+        """Number of each turn in its session, from 0, shape (turns,)."""
+        return np.arange(self.n_turns) - np.repeat(self.offsets[:-1], self.session_turns)
+
+    @cached_property
+    def _digests(self) -> np.ndarray:
+        """SHA-256 of each session id as text, shape (sessions, 32), uint8."""
+        joined = b"".join(hashlib.sha256(name.encode()).digest() for name in self.session_ids)
+        return np.frombuffer(joined, np.uint8).reshape(self.n_sessions, 32)
+
+    @cached_property
+    def session_keys(self) -> np.ndarray:
+        """A 64-bit number of each session, from its id alone: the key of its random draws."""
+        return np.ascontiguousarray(self._digests[:, :8]).view("<u8").ravel()
+
+    @cached_property
+    def in_training(self) -> np.ndarray:
+        """Which sessions are the training half: last byte of the SHA-256 of the id is even."""
+        return self._digests[:, -1] % 2 == 0
+
+    @cached_property
+    def sha256(self) -> str:
+        """Fingerprint of ids and figures: equal for equal traces, whatever file they came in."""
+        digest = hashlib.sha256("\x1f".join(self.session_ids).encode())
+        columns = (self.offsets, self.new_prompt_tokens, self.output_tokens, self.history_tokens)
+        for column in (*columns, self.t_s, self.start_s, self.difficulty):
+            digest.update(b"-" if column is None else np.ascontiguousarray(column).tobytes())
+        digest.update("\x1f".join(self.user_region or ()).encode())
+        return digest.hexdigest()

@@ -1,0 +1,80 @@
+"""What a router may learn from past traffic: statistics of a trace's training half (DESIGN §5)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from carbonrouter_core.quality import difficulty_spread
+from carbonrouter_core.traces.placement import PlacedTrace
+
+MIN_AT_RISK = 50
+"""Turn counts with fewer training sessions at risk share one survival value (DESIGN §8)."""
+
+
+@dataclass(frozen=True)
+class Training:
+    """Statistics of the training half of a placed trace.
+
+    ``survival[n - 1]`` is S(n), the chance of another turn after n turns; the last entry
+    holds for every longer session. ``gaps_s``: start-to-start gaps, ascending.
+    ``note`` is not empty where the half could not be used as it is.
+    """
+
+    mean_output_tokens: float
+    mean_later_prompt_tokens: float
+    survival: np.ndarray
+    gaps_s: np.ndarray
+    difficulty_mean: float
+    difficulty_spread: float
+    difficulty_correlation: float
+    note: str = ""
+
+    def gap_within(self, idle_s: float) -> float:
+        """P(gap <= idle_s); 0 where the training half has no gap to learn from."""
+        if not len(self.gaps_s):
+            return 0.0
+        return float(np.searchsorted(self.gaps_s, idle_s, "right") / len(self.gaps_s))
+
+
+def learn(placed: PlacedTrace) -> Training:
+    """Statistics of the training half of ``placed``, or of all of it where that half is empty."""
+    trace = placed.trace
+    chosen, note = trace.in_training, ""
+    if not chosen.any():
+        chosen = np.ones(trace.n_sessions, dtype=bool)
+        note = "No session of this trace falls into the training half; all of them are used."
+    rows = chosen[trace.session_index]
+    later = rows & (trace.turn > 0)
+    prompts = trace.new_prompt_tokens
+    gaps_s = np.diff(placed.start_s, prepend=0.0)
+    mean, spread, correlation = difficulty_spread(
+        placed.difficulty[rows], trace.session_index[rows]
+    )
+    return Training(
+        mean_output_tokens=float(trace.output_tokens[rows].mean()),
+        # a trace of single turns has no later prompt: its only guess is the mean prompt
+        mean_later_prompt_tokens=float(prompts[later if later.any() else rows].mean()),
+        survival=survival(trace.session_turns[chosen]),
+        gaps_s=np.sort(gaps_s[later]),
+        difficulty_mean=mean,
+        difficulty_spread=spread,
+        difficulty_correlation=correlation,
+        note=note,
+    )
+
+
+def survival(session_turns: np.ndarray) -> np.ndarray:
+    """S(n) for n = 1, 2, ...: the share of sessions with n turns that have another.
+
+    Every n with fewer than :data:`MIN_AT_RISK` sessions at risk shares the last entry, which
+    is the pooled share over those n.
+    """
+    lengths = np.bincount(session_turns)
+    at_risk = np.cumsum(lengths[::-1])[::-1][1:]  # sessions with n turns or more, from n = 1
+    going_on = np.r_[at_risk[1:], 0]
+    enough = at_risk >= MIN_AT_RISK
+    pooled_risk = at_risk[~enough].sum()
+    pooled = going_on[~enough].sum() / pooled_risk if pooled_risk else 0.0
+    return np.r_[going_on[enough] / at_risk[enough], pooled]

@@ -67,6 +67,7 @@ SESSION = np.dtype(
         ("output_tokens", np.float64),  # sum over the turns before this one
         ("later_prompt_tokens", np.float64),  # sum over turns after the first, this one counted
         ("difficulty", np.float64),  # sum over turns, this one counted
+        ("planned", np.int64),  # where a plan made beforehand sends this turn
         ("start_at", np.int64),  # hash of the session id: where round-robin begins
     ]
 )
@@ -294,6 +295,7 @@ def open_session(session: Record, start_at: int) -> None:
     """Set the running figures to those of a session before its first turn."""
     session.turns = 0
     session.current = -1
+    session.planned = -1
     session.output_tokens = 0.0
     session.later_prompt_tokens = 0.0
     session.difficulty = 0.0

@@ -28,7 +28,7 @@ from carbonrouter_core.kernel import (
     required_theta,
     ttft_ms,
 )
-from carbonrouter_core.policies import CODES, Policy, choose, reasons
+from carbonrouter_core.policies import CODES, Policy, choose, optimum, reasons
 from carbonrouter_core.quality import predicted_quality
 from carbonrouter_core.traces.placement import PlacedTrace
 from carbonrouter_core.units import J_PER_KWH
@@ -131,19 +131,41 @@ def replay(
     # The records are made here: compiled code holds bare pointers into them, so that arrays
     # of its own could be freed under its feet.
     session, note = np.zeros(1, SESSION), np.zeros(1, NOTE)
-    code = CODES[policy.id]
+    plan = np.empty(0, np.int64)
+    if policy.knows_future:
+        plan = np.full(n, UNSERVED)
+        _plan(fleet, rules, turns, plan)
     _replay(
-        code,
+        CODES[policy.id],
         policy.knows_output,
         policy.free_history,
         fleet,
         rules,
         turns,
+        plan,
         session,
         note,
         decisions,
     )
     return decisions
+
+
+@jit
+def _plan(fleet: Fleet, rules: Rules, turns: _Turns, plan: Array) -> None:
+    """Fill ``plan`` (turns,) with the deployments of least carbon, each session's future known."""
+    for s in range(turns.offsets.size - 1):
+        first, end = turns.offsets[s], turns.offsets[s + 1]
+        plan[first:end] = optimum.solve_session(
+            fleet,
+            rules,
+            turns.history[first:end],
+            turns.prompt[first:end],
+            turns.output[first:end],
+            turns.difficulty[first:end],
+            turns.start_s[first:end],
+            turns.user[first:end],
+            turns.intensity[first:end],
+        )
 
 
 @jit
@@ -187,7 +209,7 @@ def decide(
     missed = False
     if rules.latency_ceiling_ms < np.inf:
         missed = apply_ceiling(fleet, rules, turn, cached, carbon_g)
-    choice = choose(code, fleet, rules, turn, session, cached, g_per_j, carbon_g, note)
+    choice = choose(code, fleet, rules, turn, session, cached, intensity, g_per_j, carbon_g, note)
     if choice < 0:
         note.reason = reasons.UNSERVED
         return choice
@@ -205,6 +227,7 @@ def _replay(
     fleet: Fleet,
     rules: Rules,
     turns: _Turns,
+    plan: Array,
     sessions: Array,
     notes: Array,
     out: Decisions,
@@ -226,6 +249,8 @@ def _replay(
             else:
                 cache.begin_turn(cached, last_s, h, now_s, rules.idle_s)
             note_prompt(session, p, turns.difficulty[i])
+            if plan.size:
+                session.planned = plan[i]
             turn = Turn(h, p, o, h + p + o, turns.difficulty[i], turns.user[i])
             d = decide(
                 code,

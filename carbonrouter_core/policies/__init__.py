@@ -14,6 +14,10 @@ from carbonrouter_core.policies import (
     carbonrouter,
     faircarbon,
     free_migration,
+    model_size,
+    optimum,
+    regions,
+    round_robin,
     sticky,
 )
 from carbonrouter_core.tables import unknown
@@ -30,6 +34,8 @@ class Policy:
     """Told the true output length instead of the predicted one."""
     free_history: bool = False
     """Finds the whole history cached everywhere, and is charged so."""
+    knows_future: bool = False
+    """Told the whole session beforehand; solved by :mod:`.optimum`, not turn by turn."""
 
 
 _ALL = (
@@ -42,6 +48,18 @@ _ALL = (
         "least carbon with the whole prompt prefilled anywhere (reconstruction)",
     ),
     Policy("sticky", "Sticky", "stay where the session is"),
+    Policy("cleanest-region", "Cleanest region", "lowest carbon intensity, then least carbon"),
+    Policy("nearest-region", "Nearest region", "shortest round trip, then least carbon"),
+    Policy("largest-model", "Largest model", "most parameters, then least carbon"),
+    Policy("smallest-model", "Smallest model", "fewest parameters, then least carbon"),
+    Policy("round-robin", "Round-robin", "the next feasible deployment in turn"),
+    Policy(
+        "hindsight-optimum",
+        "Hindsight optimum",
+        "the least carbon possible, knowing the future of each session",
+        knows_output=True,
+        knows_future=True,
+    ),
     Policy(
         "free-migration",
         "Free migration (bound)",
@@ -64,6 +82,12 @@ _NO_GATE = CODES["carbonrouter-no-gate"]
 _FAIRCARBON = CODES["faircarbon"]
 _FULL_PROMPT = CODES["faircarbon-full-prompt"]
 _STICKY = CODES["sticky"]
+_CLEANEST_REGION = CODES["cleanest-region"]
+_NEAREST_REGION = CODES["nearest-region"]
+_LARGEST_MODEL = CODES["largest-model"]
+_SMALLEST_MODEL = CODES["smallest-model"]
+_ROUND_ROBIN = CODES["round-robin"]
+_OPTIMUM = CODES["hindsight-optimum"]
 
 
 def policy(policy_id: str) -> Policy:
@@ -81,6 +105,7 @@ def choose(
     turn: Turn,
     session: Record,
     cached: Array,
+    intensity: Array,
     g_per_j: Array,
     carbon_g: Array,
     note: Record,
@@ -99,4 +124,16 @@ def choose(
         return faircarbon.choose(fleet, rules, turn, g_per_j, carbon_g, note, True)
     if code == _STICKY:
         return sticky.choose(session, carbon_g, note)
+    if code == _CLEANEST_REGION:
+        return regions.choose(fleet, intensity, carbon_g, note)
+    if code == _NEAREST_REGION:
+        return regions.choose(fleet, fleet.rtt_ms[turn.user], carbon_g, note)
+    if code == _LARGEST_MODEL:
+        return model_size.choose(fleet, True, carbon_g, note)
+    if code == _SMALLEST_MODEL:
+        return model_size.choose(fleet, False, carbon_g, note)
+    if code == _ROUND_ROBIN:
+        return round_robin.choose(session, carbon_g, note)
+    if code == _OPTIMUM:
+        return optimum.choose(session, note)
     return free_migration.choose(carbon_g, note)

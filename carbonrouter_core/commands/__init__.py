@@ -1,0 +1,1 @@
+"""The commands of ``python -m carbonrouter_core``, one module a subject."""

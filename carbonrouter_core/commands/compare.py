@@ -1,0 +1,105 @@
+"""``compare``: policies on one scenario, as a table or as JSON."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from carbonrouter_core.commands.options import add_scenario_options, scenario_from
+from carbonrouter_core.engine import compare
+from carbonrouter_core.errors import InputError
+from carbonrouter_core.policies import BASELINE, POLICIES
+from carbonrouter_core.results import Comparison, Interval
+from carbonrouter_core.traces.schema import LONG_SESSION_TURNS
+from carbonrouter_core.units import mass_scale
+
+DEFAULT_POLICIES = tuple(POLICIES)
+
+
+def add_to(commands: Any) -> None:
+    """Add this command to the parser."""
+    parser = commands.add_parser(
+        "compare",
+        help="run policies on one scenario and print their figures",
+        description="Run policies on one scenario and print their figures.",
+        allow_abbrev=False,
+    )
+    add_scenario_options(parser)
+    parser.add_argument(
+        "--policies", metavar="A,B", help=f"default: all; known: {', '.join(POLICIES)}"
+    )
+    parser.add_argument("--json", action="store_true", help="print everything as JSON")
+    parser.add_argument(
+        "--export-trace",
+        metavar="FILE.parquet",
+        type=Path,
+        help="write the placed trace: session, turn, start_s from the window's start, "
+        "user_region, difficulty, tokens",
+    )
+    parser.set_defaults(run=_compare)
+
+
+def _compare(options: argparse.Namespace) -> None:
+    chosen = DEFAULT_POLICIES
+    if options.policies is not None:
+        chosen = tuple(name.strip() for name in options.policies.split(",") if name.strip())
+        if not chosen:
+            raise InputError("--policies names no policy.")
+    scenario = scenario_from(options)
+    if (out := options.export_trace) is not None and out.suffix != ".parquet":
+        raise InputError(f"--export-trace {out.name!r} must end in .parquet.")
+    comparison = compare(scenario, [*chosen, BASELINE])
+    if out is not None:
+        try:
+            comparison.prepared.placed.to_frame().to_parquet(out, index=False)
+        except OSError as error:
+            raise InputError(f"The trace cannot be written to {out.name}: {error}") from error
+    if options.json:
+        result = comparison.to_dict()
+        result["policies"] = {name: result["policies"][name] for name in chosen}
+        print(json.dumps(result, indent=2, ensure_ascii=False, allow_nan=False))
+    else:
+        print(_table(comparison, chosen))
+
+
+def _table(comparison: Comparison, chosen: Sequence[str]) -> str:
+    scenario, trace = comparison.prepared.scenario, comparison.trace
+    figures = {name: comparison.figures(name) for name in chosen}
+    scale = mass_scale(max(one["carbon_g"] for one in figures.values()))
+    lines = [
+        f"Scenario {scenario.name}: {trace.name}, {trace.n_sessions:,} sessions, "
+        f"{trace.n_turns:,} turns, {scenario.window_days} days from {scenario.window_start} UTC",
+        "",
+        f"{'policy':<24}{scale.unit + ' CO2e':>11}{'saving %':>10}{'95 % interval':>18}"
+        f"{'> ' + str(LONG_SESSION_TURNS) + ' turns %':>12}{'recompute %':>13}"
+        f"{'moves/sess.':>12}{'quality':>9}{'TTFT ms':>9}{'latency s':>11}",
+    ]
+    for name, one in figures.items():
+        long = comparison.figures(name, comparison.long_sessions)
+        lines.append(
+            f"{name:<24}{one['carbon_g'] * scale.factor:>11.3f}"
+            f"{_number(one['saving_vs_faircarbon_percent'], 1):>10}"
+            f"{_interval(comparison.saving(name)):>18}"
+            f"{_number(long['saving_vs_faircarbon_percent'], 1):>12}"
+            f"{_number(one['recompute_share'], 1, 100):>13}"
+            f"{_number(one['moves_per_session'], 2):>12}{_number(one['quality_mean'], 3):>9}"
+            f"{_number(one['ttft_ms_mean'], 0):>9}{_number(one['latency_ms_mean'], 1, 1e-3):>11}"
+        )
+    unserved = figures[chosen[0]]["unserved_turns"]
+    if unserved:
+        lines += ["", f"{unserved:,} turns are unserved: no model holds their context."]
+    lines += [""] + [f"note: {warning}" for warning in comparison.prepared.warnings]
+    return "\n".join(lines).rstrip()
+
+
+def _number(value: float | None, digits: int, factor: float = 1.0) -> str:
+    return "n/a" if value is None else f"{value * factor:.{digits}f}"
+
+
+def _interval(interval: Interval) -> str:
+    if interval.low_percent is None:
+        return "n/a"
+    return f"{interval.low_percent:.1f} to {interval.high_percent:.1f}"

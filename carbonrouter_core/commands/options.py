@@ -1,0 +1,68 @@
+"""Options that several commands share: which scenario is meant."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+from typing import Any
+
+from carbonrouter_core.errors import InputError, ScenarioError
+from carbonrouter_core.scenario import FIELDS, PRESETS, Scenario, preset
+from carbonrouter_core.tables import unknown
+
+
+def add_scenario_options(parser: argparse.ArgumentParser) -> None:
+    """The options that choose a scenario, the same for every command."""
+    where = parser.add_mutually_exclusive_group()
+    where.add_argument("--preset", metavar="NAME", help=f"one of {', '.join(PRESETS)}")
+    where.add_argument("--scenario", metavar="FILE", type=Path, help="a scenario as JSON")
+    parser.add_argument(
+        "--trace", metavar="NAME|FILE", help="sharegpt, claude-code, or a CSV or Parquet file"
+    )
+    parser.add_argument(
+        "--set",
+        metavar="FIELD=VALUE",
+        action="append",
+        default=[],
+        help=f"change a field (lists: a,b or JSON); fields: {', '.join(FIELDS)}",
+    )
+
+
+def scenario_from(options: argparse.Namespace) -> Scenario:
+    """The scenario that the options of :func:`add_scenario_options` choose."""
+    if options.scenario is not None:
+        scenario = Scenario.from_json(_read_text(options.scenario))
+    else:
+        scenario = preset(options.preset) if options.preset is not None else Scenario()
+    changes: dict[str, Any] = {}
+    if options.trace is not None:
+        changes["trace"] = options.trace
+    for assignment in options.set:
+        name, equals, text = assignment.partition("=")
+        if not equals:
+            raise InputError(f"--set {assignment!r} is not FIELD=VALUE.")
+        if name not in FIELDS:
+            raise ScenarioError(unknown("scenario field", name, FIELDS.keys()))
+        changes[name] = _value(text, getattr(scenario, name))
+    return scenario.replace(**changes)
+
+
+def _read_text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"{path.name} cannot be read: {error}") from error
+
+
+def _value(text: str, present: Any) -> Any:
+    """``text`` as a value: JSON where it is JSON, else names separated by commas, else text."""
+    if isinstance(present, str):
+        return text
+    try:
+        return json.loads(text)
+    except ValueError:
+        pass
+    if isinstance(present, tuple):
+        return [name.strip() for name in text.split(",") if name.strip()]
+    return None if text.strip().lower() == "none" else text

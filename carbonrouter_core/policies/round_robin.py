@@ -1,0 +1,24 @@
+"""Round-robin: the next feasible deployment in order, each session by itself."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from carbonrouter_core.compiled import Array, Record, jit
+from carbonrouter_core.policies import reasons
+
+
+@jit
+def choose(session: Record, carbon_g: Array, note: Record) -> int:
+    """The next feasible deployment after the last; a session begins at a hash of its id."""
+    n = carbon_g.size
+    first = session.current + 1 if session.current >= 0 else session.start_at % n
+    choice = -1
+    for step in range(n):
+        d = (first + step) % n
+        if carbon_g[d] < np.inf:
+            choice = d
+            break
+    note.wanted = choice
+    note.reason = reasons.RULE
+    return choice

@@ -1,0 +1,1 @@
+"""One thin file a page; what they share is in :mod:`pages.components`."""

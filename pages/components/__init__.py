@@ -1,0 +1,1 @@
+"""Widgets, charts, maps, words and caches shared by the pages."""

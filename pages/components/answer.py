@@ -1,0 +1,168 @@
+"""The answer of the Overview page in words: who emits less, how sure that is, and why."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from html import escape
+
+import pandas as pd
+
+import carbonrouter_core as core
+from pages.components import formatting as fmt
+from pages.components import theme
+
+KV_CACHE_SENTENCE = (
+    "While a model talks, it keeps its working notes on everything said so far in fast memory, "
+    "the <b>KV cache</b>. The notes stay where the conversation was served: serve the next turn "
+    "elsewhere, and the whole conversation must be read, and paid for, again."
+)
+
+SMALL_PART = 0.02
+"""Parts whose change is under this share of the total are not worth a word in the answer."""
+
+
+def headline(saving: core.Interval) -> tuple[str, str]:
+    """The figure for the back of the room, and the words beside it."""
+    value = saving.value_percent
+    if not fmt.known(value):
+        return fmt.NOT_AVAILABLE, "no saving can be given: FairCarbon emits nothing here"
+    if abs(value) < fmt.SAME_PERCENT:
+        return fmt.percent(0.0), "difference in CO2e to FairCarbon"
+    return fmt.percent(abs(value)), f"{'less' if value > 0 else 'more'} CO2e than FairCarbon"
+
+
+def sentence(saving: core.Interval, saving_long: core.Interval, summary: pd.DataFrame) -> str:
+    """The answer in one sentence, as HTML without user text."""
+    value = saving.value_percent
+    if not fmt.known(value):
+        return (
+            "CarbonRouter cannot be compared with FairCarbon on this workload, "
+            "because FairCarbon emits nothing on it."
+        )
+    text = f"CarbonRouter emits <b>{_than(value)}</b> on this workload"
+    if fmt.known(saving_long.value_percent):
+        long_value = saving_long.value_percent
+        clash = (long_value > 0) != (value > 0)
+        text += (
+            f", {'but' if clash else 'and'} <b>{fmt.less_or_more(long_value)}</b> in sessions "
+            "over 30 turns"
+        )
+    else:
+        text += ", which has no session over 30 turns"
+    reason = source(summary)
+    return f"{text}; {reason}." if reason else f"{text}."
+
+
+def _than(saving_percent: float) -> str:
+    words = fmt.less_or_more(saving_percent)
+    if words == "as much":
+        return "as much CO2e as FairCarbon"
+    return f"{words} CO2e than FairCarbon"
+
+
+def confidence(saving: core.Interval, saving_long: core.Interval, sessions: float) -> str:
+    """The interval in plain words."""
+    low, high = saving.low_percent, saving.high_percent
+    if not fmt.known(low) or not fmt.known(high):
+        return "There are too few sessions to say how sure this is."
+    text = (
+        f"How sure is that? With {fmt.number(sessions)} other sessions of the same kind, the "
+        f"result would lie between <b>{fmt.between(low, high).replace(' to ', ' and ')}</b> "
+        "in 95 of 100 cases"
+    )
+    if fmt.known(saving_long.low_percent) and fmt.known(saving_long.high_percent):
+        inside = fmt.between(saving_long.low_percent, saving_long.high_percent)
+        text += f" (over 30 turns: {inside.replace(' to ', ' and ')})"
+    text += "."
+    if low < 0 < high:
+        text += " This workload does not settle which of the two emits less."
+    return text
+
+
+def parts_saved(summary: pd.DataFrame) -> dict[str, float]:
+    """Grams saved against FairCarbon in each part of carbon, by the part's column."""
+    ours, theirs = summary.loc["carbonrouter"], summary.loc["faircarbon"]
+    return {part.column: float(theirs[part.column] - ours[part.column]) for part in theme.PARTS}
+
+
+def source(summary: pd.DataFrame) -> str:
+    """Where the gain comes from, or the loss: the parts that changed, the largest first."""
+    mass = fmt.Mass.for_largest(float(summary["carbon_g"].max()))
+    saved = parts_saved(summary)
+    total = sum(saved.values())
+    worth = SMALL_PART * max(abs(amount) for amount in saved.values())
+    floor = max(worth, 1e-9 * float(summary["carbon_g"].max()))
+    names = {part.column: part.gain for part in theme.PARTS}
+    ordered = sorted(saved.items(), key=lambda item: -abs(item[1]))
+    less = [f"{mass.text(g)} less {names[c]}" for c, g in ordered if g > floor]
+    more = [f"{mass.text(-g)} more {names[c]}" for c, g in ordered if g < -floor]
+    if not less and not more:
+        return ""
+    if total >= 0:
+        text = f"the gain comes from {fmt.joined(less)}"
+        return f"{text}, against {fmt.joined(more)}" if more else text
+    text = f"the loss comes from {fmt.joined(more)}"
+    return f"{text}, against {fmt.joined(less)}" if less else text
+
+
+def electricity(summary: pd.DataFrame) -> str:
+    """The saving as a grid person reads it: kilowatt-hours, and grams in each."""
+    ours, theirs = summary.loc["carbonrouter"], summary.loc["faircarbon"]
+
+    def intensity(row: pd.Series) -> float | None:
+        return row["carbon_g"] / row["energy_kwh"] if row["energy_kwh"] else None
+
+    return (
+        f"CarbonRouter uses {fmt.energy(ours['energy_kwh'])} at "
+        f"{fmt.number(intensity(ours))} g/kWh, FairCarbon {fmt.energy(theirs['energy_kwh'])} at "
+        f"{fmt.number(intensity(theirs))} g/kWh, cooling (PUE) included."
+    )
+
+
+def hero_html(saving: core.Interval, saving_long: core.Interval, summary: pd.DataFrame) -> str:
+    """The head of the page."""
+    figure, words = headline(saving)
+    sureness = confidence(saving, saving_long, summary["sessions"].max())
+    value = saving.value_percent
+    tone = "none" if not fmt.known(value) else "loss" if value < -fmt.SAME_PERCENT else "gain"
+    return (
+        f'<section class="cr-hero cr-{tone}" aria-label="The answer">'
+        f'<div class="cr-hero-figure"><strong>{escape(figure)}</strong>'
+        f"<span>{escape(words)}</span></div>"
+        f'<div class="cr-hero-text"><p class="cr-answer">'
+        f"{sentence(saving, saving_long, summary)}</p>"
+        f'<p class="cr-muted">{sureness}</p></div></section>'
+    )
+
+
+def tail(by_length: pd.DataFrame) -> str:
+    """How much of the carbon a few long sessions hold: what the saving hangs on."""
+    long = by_length[by_length["turns_per_session"] == "> 30"]
+    if long.empty:
+        return "No session of this workload has over 30 turns, where routing matters most."
+    longest, sessions = long.iloc[0], by_length["sessions"].sum()
+    rare = longest["sessions"] < 0.5 * sessions
+    return (
+        f"Sessions over 30 turns are {fmt.percent(100 * longest['sessions'] / sessions)} of all "
+        f"sessions and {fmt.percent(100 * longest['share_of_baseline_carbon'], 0)} of "
+        "FairCarbon's carbon." + (" The overall figure hangs on these few." if rare else "")
+    )
+
+
+def possible(policy_ids: Collection[str], scenario: core.Scenario) -> tuple[str, str]:
+    """The policy that the possible saving is measured by, and what it stands for."""
+    if "hindsight-optimum" not in policy_ids:
+        return (
+            "free-migration",
+            "Free migration is a bound that no router can reach: it never recomputes.",
+        )
+    if scenario.copies == "latest" and scenario.latency_ceiling_ms is None:
+        return (
+            "hindsight-optimum",
+            "The hindsight optimum knows the future of every session; no router can do better.",
+        )
+    return (
+        "hindsight-optimum",
+        "The hindsight optimum knows the future of every session. With this cache or latency "
+        "ceiling it is the best found, not proven to be the best there is.",
+    )

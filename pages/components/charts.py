@@ -1,0 +1,391 @@
+"""Charts. Each takes plain figures and gives a :class:`Chart`: a plotly figure with a title and
+units on both axes, a file name for the PNG of its menu, and the same content as text for those
+who cannot see it.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+import pandas as pd
+import plotly.graph_objects as go
+import streamlit as st
+
+from pages.components import formatting as fmt
+from pages.components import theme
+
+PENDING = "computing\N{HORIZONTAL ELLIPSIS}"
+ROW_PX = 52
+"""Height of a policy's row: its bar, and its name above."""
+BAR_SHARE = 0.42
+
+
+@dataclass(frozen=True)
+class Chart:
+    """A figure with its text alternative."""
+
+    figure: go.Figure
+    alt: str
+    file_name: str
+
+
+def show(chart: Chart, *, key: str) -> None:
+    """Put ``chart`` on the page, with a menu that saves it as PNG."""
+    st.plotly_chart(
+        chart.figure,
+        key=key,
+        theme=None,
+        alt=chart.alt,
+        config={
+            "displaylogo": False,
+            "modeBarButtonsToRemove": ["zoom", "pan", "select", "lasso2d", "autoScale"],
+            "toImageButtonOptions": {
+                "filename": chart.file_name,
+                "format": "png",
+                "scale": 2,
+            },
+        },
+    )
+
+
+def _layout(
+    figure: go.Figure,
+    *,
+    title: str,
+    subtitle: str,
+    height: int,
+    present: bool,
+    left: int = 8,
+    bottom: int = 8,
+) -> None:
+    colours = theme.palette()
+    figure.update_layout(
+        template=theme.plotly_template(colours, present=present),
+        title={"text": title, "subtitle": {"text": subtitle}},
+        height=round(height * (1.35 if present else 1.0)),
+        margin={"l": left, "r": 12, "t": 92 if present else 66, "b": bottom},
+    )
+
+
+def _file_name(*words: str) -> str:
+    """Words as a file name that every system accepts."""
+    return re.sub(r"[^a-z0-9]+", "-", " ".join(words).lower()).strip("-")[:80]
+
+
+def policy_bars(
+    summary: pd.DataFrame,
+    reference_g: dict[str, float],
+    mass: fmt.Mass,
+    *,
+    order: list[str],
+    present: bool = False,
+) -> Chart:
+    """Carbon of each policy, split into its parts, with a mark for the same electricity at the
+    average intensity of the chosen zones.
+
+    ``order`` may name policies that ``summary`` does not hold yet; their place is kept, so that
+    nothing jumps when they arrive.
+    """
+    colours = theme.palette()
+    names = [theme.name(policy_id) for policy_id in order]
+    figure = go.Figure()
+    ready = [policy_id for policy_id in order if policy_id in summary.index]
+    for part in theme.PARTS:
+        values = [
+            mass.value(summary.at[policy_id, part.column]) if policy_id in ready else 0.0
+            for policy_id in order
+        ]
+        figure.add_bar(
+            orientation="h",
+            y=names,
+            x=values,
+            name=part.name,
+            marker={
+                "color": part.fill(colours.dark),
+                "line": {"width": 0},
+                "pattern": {
+                    "shape": part.hatch,
+                    "fillmode": "overlay",
+                    "fgcolor": colours.background,
+                    "fgopacity": 0.6,
+                    "size": 7,
+                    "solidity": 0.22,
+                },
+            },
+            hovertemplate=f"%{{y}}<br>{part.name}: %{{x:,.3~g}} {mass.unit}<extra></extra>",
+        )
+    marked = [policy_id for policy_id in ready if policy_id in reference_g]
+    figure.add_scatter(
+        x=[mass.value(reference_g[policy_id]) for policy_id in marked],
+        y=[theme.name(policy_id) for policy_id in marked],
+        mode="markers",
+        name="Same kWh, average grid",
+        marker={
+            "symbol": "line-ns",
+            "size": 30 if present else 22,
+            "line": {"width": 3, "color": colours.text},
+        },
+        hovertemplate=(
+            "%{y}<br>the same kWh at the average intensity of the chosen zones: "
+            f"%{{x:,.3~g}} {mass.unit}<extra></extra>"
+        ),
+    )
+    totals = {policy_id: float(summary.at[policy_id, "carbon_g"]) for policy_id in ready}
+    largest = max([*totals.values(), *(reference_g[p] for p in marked)], default=1.0)
+    for policy_id, name in zip(order, names, strict=True):
+        figure.add_annotation(
+            x=0,
+            y=name,
+            text=_bar_label(summary, policy_id, mass, colours),
+            showarrow=False,
+            xanchor="left",
+            yanchor="bottom",
+            yshift=(ROW_PX * BAR_SHARE) / 2 * (1.35 if present else 1.0),
+        )
+    _layout(
+        figure,
+        title="Carbon by policy",
+        subtitle="Total, and its difference to FairCarbon",
+        height=190 + ROW_PX * len(order),
+        present=present,
+    )
+    figure.update_layout(
+        barmode="stack",
+        bargap=1 - BAR_SHARE,
+        legend={
+            "y": 0,
+            "yref": "container",
+            "yanchor": "bottom",
+            "traceorder": "normal",
+            "entrywidth": 0.5,
+            "entrywidthmode": "fraction",
+            "itemclick": False,
+            "itemdoubleclick": False,
+        },
+        margin={"b": 170 if present else 132},
+    )
+    figure.update_xaxes(
+        title_text=f"{mass.unit} of the whole workload",
+        range=[0, mass.value(largest) * 1.04],
+        ticks="outside",
+    )
+    # Names stand above the bars, so that the bars have the whole width on a phone.
+    figure.update_yaxes(
+        title_text="Policy", autorange="reversed", showgrid=False, showticklabels=False
+    )
+    return Chart(
+        figure,
+        alt="Bar chart of carbon by policy. "
+        + " ".join(_policy_sentence(summary.loc[p], p, mass) for p in ready),
+        file_name=_file_name("carbonrouter carbon by policy"),
+    )
+
+
+def _bar_label(
+    summary: pd.DataFrame, policy_id: str, mass: fmt.Mass, colours: theme.Palette
+) -> str:
+    """Name, total and difference to FairCarbon, as one line of plotly's HTML."""
+    swatch = f'<span style="color:{theme.colour(policy_id)}">\N{BLACK SQUARE}</span>'
+    name = f"{swatch} {theme.name(policy_id)}"
+    if policy_id not in summary.index:
+        return f'<span style="color:{colours.muted}">{name}: {PENDING}</span>'
+    text = f"{name}  <b>{mass.text(summary.at[policy_id, 'carbon_g'])}</b>"
+    change = fmt.change_percent(
+        summary.at[policy_id, "carbon_g"], summary.at["faircarbon", "carbon_g"]
+    )
+    if policy_id != "faircarbon" and change is not None:
+        text += f"  {fmt.percent(change, signed=True)}"
+    return text
+
+
+def _policy_sentence(row: pd.Series, policy_id: str, mass: fmt.Mass) -> str:
+    recomputed = row["recompute_g"] / row["carbon_g"] * 100 if row["carbon_g"] else None
+    return (
+        f"{theme.name(policy_id)}: {mass.text(row['carbon_g'])} CO2e, "
+        f"{fmt.percent(recomputed)} of it recomputed history."
+    )
+
+
+def saving_by_length(
+    table: pd.DataFrame, policy_id: str, baseline_id: str, *, present: bool = False
+) -> Chart:
+    """Carbon saved in short and long sessions, with the interval of each."""
+    colours = theme.palette()
+    shown = table
+    buckets = [str(bucket) for bucket in shown["turns_per_session"]]
+    values = shown["value_percent"].to_numpy(float)
+    ticks = [
+        f"<b>{bucket}</b><br>{fmt.percent(100 * share, 0)}"
+        for bucket, share in zip(buckets, shown["share_of_baseline_carbon"], strict=True)
+    ]
+    who, against = theme.name(policy_id), theme.name(baseline_id)
+    # Places are numbers: as categories, plotly would read "1" as a place and "2-5" as a date.
+    places = list(range(len(buckets)))
+    figure = go.Figure(
+        go.Bar(
+            x=places,
+            y=values,
+            marker={"color": theme.colour(policy_id), "opacity": 0.85},
+            error_y={
+                "type": "data",
+                "symmetric": False,
+                "array": shown["high_percent"].to_numpy(float) - values,
+                "arrayminus": values - shown["low_percent"].to_numpy(float),
+                "color": colours.text,
+                "thickness": 2,
+                "width": 7,
+            },
+            customdata=[
+                [fmt.number(sessions), fmt.number(turns), fmt.between(low, high), bucket]
+                for bucket, sessions, turns, low, high in zip(
+                    buckets,
+                    shown["sessions"],
+                    shown["turns"],
+                    shown["low_percent"],
+                    shown["high_percent"],
+                    strict=True,
+                )
+            ],
+            hovertemplate=(
+                "Sessions of %{customdata[3]} turns: %{y:.1f} % saved"
+                "<br>95 % interval: %{customdata[2]}"
+                "<br>%{customdata[0]} sessions, %{customdata[1]} turns<extra></extra>"
+            ),
+        )
+    )
+    ends = [*shown["high_percent"], *values, 0.0]
+    top = max((end for end in ends if fmt.known(end)), default=0.0)
+    for place, value, high in zip(places, values, shown["high_percent"], strict=True):
+        figure.add_annotation(
+            x=place,
+            y=max([end for end in (value, high, 0.0) if fmt.known(end)]),
+            text=f"<b>{fmt.percent(value)}</b>",
+            showarrow=False,
+            yanchor="bottom",
+            yshift=5,
+        )
+    figure.add_hline(y=0, line={"color": colours.axis, "width": 1.5})
+    _layout(
+        figure,
+        title="Saving by session length",
+        subtitle=f"{who} against {against}; lines: 95 % interval",
+        height=405,
+        present=present,
+    )
+    figure.update_xaxes(
+        title_text=f"Turns in the session, and share of {against}'s carbon (%)",
+        tickvals=places,
+        ticktext=ticks,
+        showgrid=False,
+        zeroline=False,
+    )
+    figure.update_yaxes(title_text="CO2e saved (%)", ticksuffix="", zeroline=False)
+    if top > 0:
+        lows = [low for low in [*shown["low_percent"], 0.0] if fmt.known(low)]
+        floor = min(lows)
+        figure.update_yaxes(range=[floor - 0.06 * (top - floor), top + 0.16 * (top - floor)])
+    sentences = [
+        f"Sessions of {bucket} turns: {fmt.less_or_more(value)} CO2e."
+        for bucket, value in zip(buckets, values, strict=True)
+    ]
+    return Chart(
+        figure,
+        alt=f"Bar chart of the carbon {who} saves against {against} by session length. "
+        + " ".join(sentences),
+        file_name=_file_name("carbonrouter saving by session length"),
+    )
+
+
+def gap_closed(
+    carbon_g: pd.Series, target_id: str, mass: fmt.Mass, *, present: bool = False
+) -> Chart:
+    """How far CarbonRouter gets from FairCarbon towards the least carbon that is possible.
+
+    ``carbon_g`` holds the carbon of both and of ``target_id``, by policy.
+    """
+    colours = theme.palette()
+    best, worst, here = (
+        float(carbon_g[name]) for name in (target_id, "faircarbon", "carbonrouter")
+    )
+    target_name, row = theme.name(target_id), "gap"
+    share = 100 * (worst - here) / (worst - best) if worst > best else None
+    figure = go.Figure()
+    figure.add_scatter(
+        x=[mass.value(best), mass.value(worst)],
+        y=[row, row],
+        mode="lines",
+        line={"color": colours.grid, "width": 18},
+        hoverinfo="skip",
+    )
+    figure.add_scatter(
+        x=[mass.value(worst), mass.value(here)],
+        y=[row, row],
+        mode="lines",
+        line={"color": theme.colour("carbonrouter"), "width": 18},
+        hoverinfo="skip",
+    )
+    marks = (
+        (best, target_name, "diamond", colours.muted, "bottom"),
+        (here, "CarbonRouter", "circle", theme.colour("carbonrouter"), "top"),
+        (worst, "FairCarbon", "square", theme.colour("faircarbon"), "bottom"),
+    )
+    span = abs(worst - best) or 1.0
+    low, high = min(best, here, worst), max(best, here, worst)
+    for grams, name, symbol, colour, side in marks:
+        figure.add_scatter(
+            x=[mass.value(grams)],
+            y=[row],
+            mode="markers",
+            marker={
+                "symbol": symbol,
+                "size": 22,
+                "color": colour,
+                "line": {"color": colours.background, "width": 2},
+            },
+            hovertemplate=f"{name}: {mass.text(grams)} CO2e<extra></extra>",
+            cliponaxis=False,
+        )
+        # Text at an end is set inwards, so that it is never cut.
+        at_end = {low: "left", high: "right"}
+        figure.add_annotation(
+            x=mass.value(grams),
+            y=row,
+            text=f"{name}<br><b>{mass.text(grams)}</b>",
+            showarrow=False,
+            xanchor=at_end.get(grams, "center"),
+            align=at_end.get(grams, "center"),
+            xshift={low: -11, high: 11}.get(grams, 0),
+            yanchor="bottom" if side == "top" else "top",
+            yshift=14 if side == "top" else -14,
+        )
+    _layout(
+        figure,
+        title=_gap_title(share),
+        subtitle=f"From FairCarbon to: {target_name}",
+        height=255,
+        present=present,
+    )
+    figure.update_layout(showlegend=False)
+    figure.update_xaxes(
+        title_text=f"{mass.unit} of the whole workload",
+        range=[mass.value(low - 0.06 * span), mass.value(high + 0.06 * span)],
+        showgrid=False,
+        ticks="outside",
+        zeroline=False,
+    )
+    figure.update_yaxes(title_text="", visible=False)
+    return Chart(
+        figure,
+        alt=f"Line from FairCarbon ({mass.text(worst)}) to {target_name} ({mass.text(best)}); "
+        f"CarbonRouter is at {mass.text(here)}. {_gap_title(share)}.",
+        file_name=_file_name("carbonrouter gap closed"),
+    )
+
+
+def _gap_title(share_percent: float | None) -> str:
+    if share_percent is None:
+        return "FairCarbon leaves nothing to save"
+    if share_percent < 0:
+        return "None of the possible saving is reached"
+    return f"{fmt.percent(share_percent, 0)} of the possible saving is reached"

@@ -1,0 +1,479 @@
+"""The map of sites and of sessions moving between them, drawn without any network.
+
+The base map is our own land outline on a plain background: the inline style below has no
+source, so the browser asks nobody for tiles, fonts or glyphs.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from html import escape
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import pandas as pd
+import pydeck as pdk
+import streamlit as st
+
+from pages.components import formatting as fmt
+from pages.components import theme
+
+LAND = Path(__file__).resolve().parents[2] / "assets" / "land.geojson"
+MAP_WIDTH_PX, MAP_HEIGHT_PX = 590, 420
+PRESENT_MAP_WIDTH_PX, PRESENT_MAP_HEIGHT_PX = 760, 560
+PHONE_WIDTH_PX = 350
+
+SMALLEST_SITE_PX, LARGEST_SITE_PX = 5.0, 17.0
+NARROWEST_ARC_PX, WIDEST_ARC_PX = 1.5, 9.0
+ARC_STEPS = 36
+ARC_BEND = 0.22
+"""How far an arc leaves the straight line, as a share of its length."""
+HEADROOM_DEGREES = 12.0
+"""Space left around the sites when the view is fitted to them."""
+
+
+@dataclass(frozen=True)
+class SiteMap:
+    """A deck and what it shows in words, for those who cannot see it."""
+
+    deck: pdk.Deck
+    description: str
+    legend_html: str
+
+
+@lru_cache(maxsize=1)
+def _land() -> dict[str, Any]:
+    """The land outline of assets/; an empty one where it is missing, so that sites still show."""
+    if not LAND.is_file():
+        return {"type": "FeatureCollection", "features": []}
+    return json.loads(LAND.read_text(encoding="utf-8"))
+
+
+def _background_style(sea: str) -> str:
+    """A map style with nothing to fetch: one plain colour."""
+    style = {
+        "version": 8,
+        "sources": {},
+        "layers": [{"id": "sea", "type": "background", "paint": {"background-color": sea}}],
+    }
+    return "data:application/json," + quote(json.dumps(style))
+
+
+def _mercator_y(latitude: float) -> float:
+    """Latitude on the map's own scale, where arcs and angles look as they are drawn."""
+    latitude = min(max(latitude, -84.0), 84.0)
+    return math.degrees(math.log(math.tan(math.pi / 4 + math.radians(latitude) / 2)))
+
+
+def _latitude(mercator_y: float) -> float:
+    return math.degrees(2 * math.atan(math.exp(math.radians(mercator_y))) - math.pi / 2)
+
+
+def _arc(start: tuple[float, float], end: tuple[float, float]) -> list[list[float]]:
+    """A bent line from ``start`` to ``end`` (longitude, latitude).
+
+    It bends to its own left, so that the way there and the way back are two lines.
+    """
+    (x0, y0), (x1, y1) = (start[0], _mercator_y(start[1])), (end[0], _mercator_y(end[1]))
+    # The control point of a quadratic Bezier curve: twice the bend away from the middle.
+    cx = (x0 + x1) / 2 - 2 * ARC_BEND * (y1 - y0)
+    cy = (y0 + y1) / 2 + 2 * ARC_BEND * (x1 - x0)
+    points = []
+    for step in range(ARC_STEPS + 1):
+        t = step / ARC_STEPS
+        x = (1 - t) ** 2 * x0 + 2 * t * (1 - t) * cx + t**2 * x1
+        y = (1 - t) ** 2 * y0 + 2 * t * (1 - t) * cy + t**2 * y1
+        points.append([round(x, 3), round(_latitude(y), 3)])
+    return points
+
+
+def _arrow(path: list[list[float]], size_degrees: float) -> list[list[float]]:
+    """A triangle on the middle of ``path``, pointing along it."""
+    middle = len(path) // 2
+    (x0, y0), (x1, y1) = path[middle - 1], path[middle + 1]
+    dx, dy = x1 - x0, _mercator_y(y1) - _mercator_y(y0)
+    length = math.hypot(dx, dy) or 1.0
+    dx, dy = dx / length, dy / length
+    x, y = path[middle][0], _mercator_y(path[middle][1])
+    corners = (
+        (x + dx * size_degrees, y + dy * size_degrees),
+        (x - dx * size_degrees - dy * size_degrees, y - dy * size_degrees + dx * size_degrees),
+        (x - dx * size_degrees + dy * size_degrees, y - dy * size_degrees - dx * size_degrees),
+    )
+    return [[round(a, 3), round(_latitude(b), 3)] for a, b in corners]
+
+
+def _narrowest_px(present: bool) -> int:
+    """A width the map surely has here. The browser fits no view by itself and does not tell
+    the server its width, but a phone says that it is one.
+    """
+    if "Mobile" in (st.context.headers.get("User-Agent") or ""):
+        return PHONE_WIDTH_PX
+    return PRESENT_MAP_WIDTH_PX if present else MAP_WIDTH_PX
+
+
+def _view(sites: pd.DataFrame, width_px: int, height_px: int) -> tuple[pdk.ViewState, float]:
+    """A view that holds all sites at this size, and its degrees per pixel."""
+    west, east = sites["longitude"].min(), sites["longitude"].max()
+    south = _mercator_y(max(sites["latitude"].min() - HEADROOM_DEGREES, -70))
+    north = _mercator_y(min(sites["latitude"].max() + HEADROOM_DEGREES, 78))
+    span_x = east - west + 2 * HEADROOM_DEGREES
+    degrees_per_px = max(span_x / width_px, (north - south) / height_px, 360 / (512 * 2**5))
+    # At zoom z the world, 360 degrees, is 512 * 2**z pixels wide.
+    zoom = math.log2(360 / (512 * degrees_per_px))
+    view = pdk.ViewState(
+        longitude=round(float((west + east) / 2), 3),
+        latitude=round(_latitude((south + north) / 2), 3),
+        zoom=round(zoom, 2),
+        min_zoom=-0.5,
+        max_zoom=6,
+        pitch=0,
+    )
+    return view, degrees_per_px
+
+
+def _label_sides(sites: pd.DataFrame, degrees_per_px: float) -> list[str]:
+    """For each site, the side its label stands on: away from a close neighbour."""
+    close = 150 * degrees_per_px
+    sides = []
+    for row in sites.itertuples():
+        others = [
+            other
+            for other in sites.itertuples()
+            if other.region != row.region
+            and abs(other.longitude - row.longitude) < close
+            and abs(_mercator_y(other.latitude) - _mercator_y(row.latitude)) < close / 3
+        ]
+        to_the_right = sum(other.longitude >= row.longitude for other in others)
+        near_edge = row.longitude == sites["longitude"].max() and len(sites) > 1
+        left = to_the_right > len(others) - to_the_right or (near_edge and not others)
+        sides.append("end" if left else "start")
+    return sides
+
+
+def site_map(
+    sites: pd.DataFrame,
+    traffic: pd.DataFrame,
+    moves: pd.DataFrame,
+    move_kinds: Mapping[str, int],
+    *,
+    policy_id: str,
+    mass: fmt.Mass,
+    users: pd.DataFrame | None = None,
+    present: bool = False,
+) -> SiteMap:
+    """Sites coloured by mean carbon intensity and sized by turns served, with the moves of
+    sessions between regions under one policy.
+
+    ``users`` (from_region, to_region, turns), when given, adds thin lines from where users are
+    to where their turns are served.
+    """
+    colours = theme.palette()
+    served = sites.merge(traffic, on="region", how="left").fillna({"turns": 0, "carbon_g": 0.0})
+    served = served.sort_values("turns", ascending=False, kind="stable").reset_index(drop=True)
+    all_turns = served["turns"].sum()
+    served["share_percent"] = 100 * served["turns"] / all_turns if all_turns else 0.0
+    height = PRESENT_MAP_HEIGHT_PX if present else MAP_HEIGHT_PX
+    view, degrees_per_px = _view(served, _narrowest_px(present), height)
+    place = {row.region: (float(row.longitude), float(row.latitude)) for row in served.itertuples()}
+    city = dict(zip(served["region"], served["city"], strict=True))
+    layers = [
+        pdk.Layer(
+            "GeoJsonLayer",
+            id="land",
+            data=_land(),
+            filled=True,
+            stroked=True,
+            get_fill_color=list(colours.land),
+            get_line_color=list(colours.coast),
+            line_width_min_pixels=0.7,
+            pickable=False,
+        )
+    ]
+    if users is not None:
+        layers.append(_user_layer(users, place, city, colours))
+    flows = _flows(moves, place, city)
+    layers += _move_layers(flows, policy_id, degrees_per_px)
+    layers += _site_layers(served, degrees_per_px, mass, colours, present)
+    deck = pdk.Deck(
+        layers=layers,
+        initial_view_state=view,
+        map_provider="carto",
+        map_style=_background_style(colours.sea),
+        tooltip={
+            "html": "{tip}",
+            "style": {
+                "backgroundColor": colours.background,
+                "color": colours.text,
+                "border": f"1px solid {colours.axis}",
+                "borderRadius": "6px",
+                "fontFamily": theme.FONT,
+                "fontSize": "14px",
+            },
+        },
+    )
+    return SiteMap(
+        deck, _description(served, flows, move_kinds, policy_id), _legend(policy_id, users)
+    )
+
+
+def _flows(
+    moves: pd.DataFrame, place: dict[str, tuple[float, float]], city: dict[str, str]
+) -> list[dict[str, Any]]:
+    """Moves between two different regions, the busiest first, with their drawing."""
+    between = moves[(moves["from_region"] != moves["to_region"]) & (moves["moves"] > 0)]
+    between = between.sort_values("moves", ascending=False, kind="stable")
+    busiest = float(between["moves"].max()) if len(between) else 1.0
+    flows = []
+    for row in between.itertuples():
+        if row.from_region not in place or row.to_region not in place:
+            continue
+        share = float(row.moves) / busiest
+        flows.append(
+            {
+                "from": city[row.from_region],
+                "to": city[row.to_region],
+                "moves": int(row.moves),
+                "path": _arc(place[row.from_region], place[row.to_region]),
+                # Width by count: a line's area is what the eye compares, so not by its root.
+                "width": NARROWEST_ARC_PX + (WIDEST_ARC_PX - NARROWEST_ARC_PX) * share,
+                "tip": (
+                    f"<b>{escape(city[row.from_region])} \N{RIGHTWARDS ARROW} "
+                    f"{escape(city[row.to_region])}</b><br>{fmt.plural(row.moves, 'move')}"
+                    f"<br>{fmt.number(row.recomputed_tokens)} tokens recomputed"
+                ),
+            }
+        )
+    return flows
+
+
+def _move_layers(
+    flows: list[dict[str, Any]], policy_id: str, degrees_per_px: float
+) -> list[pdk.Layer]:
+    colour = [*theme.hex_to_rgb(theme.colour(policy_id)), 225]
+    arrows = [
+        {
+            "polygon": _arrow(flow["path"], degrees_per_px * (4 + flow["width"])),
+            "tip": flow["tip"],
+        }
+        for flow in flows
+    ]
+    return [
+        pdk.Layer(
+            "PathLayer",
+            id="moves",
+            data=flows,
+            get_path="path",
+            get_color=colour,
+            get_width="width",
+            width_units=pdk.types.String("pixels"),
+            cap_rounded=True,
+            joint_rounded=True,
+            pickable=True,
+            auto_highlight=True,
+        ),
+        pdk.Layer(
+            "PolygonLayer",
+            id="move-directions",
+            data=arrows,
+            get_polygon="polygon",
+            get_fill_color=colour,
+            stroked=False,
+            pickable=True,
+        ),
+    ]
+
+
+def _user_layer(
+    users: pd.DataFrame,
+    place: dict[str, tuple[float, float]],
+    city: dict[str, str],
+    colours: theme.Palette,
+) -> pdk.Layer:
+    away = users[
+        (users["from_region"] != users["to_region"])
+        & users["from_region"].isin(list(place))
+        & users["to_region"].isin(list(place))
+        & (users["turns"] > 0)
+    ]
+    busiest = float(away["turns"].max()) if len(away) else 1.0
+    rows = [
+        {
+            "path": _arc(place[row.from_region], place[row.to_region]),
+            "width": 1.0 + 3.0 * float(row.turns) / busiest,
+            "tip": (
+                f"Users near {escape(city[row.from_region])}: {fmt.plural(row.turns, 'turn')} "
+                f"served in {escape(city[row.to_region])}"
+            ),
+        }
+        for row in away.itertuples()
+    ]
+    return pdk.Layer(
+        "PathLayer",
+        id="users",
+        data=rows,
+        get_path="path",
+        get_color=[*theme.hex_to_rgb(colours.muted), 130],
+        get_width="width",
+        width_units=pdk.types.String("pixels"),
+        pickable=True,
+    )
+
+
+def _site_layers(
+    served: pd.DataFrame,
+    degrees_per_px: float,
+    mass: fmt.Mass,
+    colours: theme.Palette,
+    present: bool,
+) -> list[pdk.Layer]:
+    grow = 1.3 if present else 1.0
+    most = float(served["turns"].max()) or 1.0
+    rows = []
+    for row, side in zip(served.itertuples(), _label_sides(served, degrees_per_px), strict=True):
+        # Area by turns, so the radius goes by the root.
+        radius = SMALLEST_SITE_PX + (LARGEST_SITE_PX - SMALLEST_SITE_PX) * math.sqrt(
+            row.turns / most
+        )
+        assumed = " (assumed)" if row.pue_assumed else ""
+        rows.append(
+            {
+                "position": [float(row.longitude), float(row.latitude)],
+                "radius": radius * grow,
+                "colour": [*theme.intensity_colour(row.mean_intensity_g_per_kwh), 255],
+                "label": f"{row.city}\n{fmt.number(row.mean_intensity_g_per_kwh)} g/kWh",
+                "anchor": side,
+                "offset": [(radius * grow + 6) * (-1 if side == "end" else 1), 0],
+                "tip": (
+                    f"<b>{escape(row.city)}</b> (zone {escape(row.zone)})"
+                    f"<br>{fmt.number(row.mean_intensity_g_per_kwh)} gCO2e/kWh on average"
+                    f"<br>PUE {fmt.number(row.pue, 2)}{assumed}"
+                    f"<br>{fmt.number(row.turns)} turns, {fmt.percent(row.share_percent)}"
+                    f"<br>{mass.text(row.carbon_g)} CO2e"
+                ),
+            }
+        )
+    return [
+        pdk.Layer(
+            "ScatterplotLayer",
+            id="sites",
+            data=rows,
+            get_position="position",
+            get_radius="radius",
+            radius_units=pdk.types.String("pixels"),
+            get_fill_color="colour",
+            get_line_color=list(colours.label),
+            get_line_width=1.6,
+            line_width_units=pdk.types.String("pixels"),
+            stroked=True,
+            pickable=True,
+        ),
+        pdk.Layer(
+            "TextLayer",
+            id="site-labels",
+            data=rows,
+            get_position="position",
+            get_text="label",
+            get_size=14 * grow,
+            get_color=list(colours.label),
+            get_text_anchor="anchor",
+            get_alignment_baseline=pdk.types.String("center"),
+            get_pixel_offset="offset",
+            font_family=pdk.types.String(theme.FONT),
+            font_weight=600,
+            character_set=pdk.types.String("auto"),
+            background=True,
+            get_background_color=list(colours.label_background),
+            background_padding=[4, 2],
+            pickable=False,
+        ),
+    ]
+
+
+def _description(
+    served: pd.DataFrame,
+    flows: list[dict[str, Any]],
+    move_kinds: Mapping[str, int],
+    policy_id: str,
+) -> str:
+    """The map in a few sentences."""
+    name = theme.name(policy_id)
+    used = served[served["turns"] > 0]
+    idle = [str(city) for city in served.loc[served["turns"] == 0, "city"]]
+    if used.empty:
+        return f"{name} serves no turn here."
+    parts = [
+        f"{fmt.percent(row.share_percent, 1 if row.share_percent < 10 else 0)} of turns in "
+        f"{row.city} ({fmt.number(row.mean_intensity_g_per_kwh)} g/kWh)"
+        for row in used.head(5).itertuples()
+    ]
+    if len(used) > 5:
+        rest = 100 - used.head(5)["share_percent"].sum()
+        parts.append(f"{fmt.percent(rest)} in {len(used) - 5} other regions")
+    text = f"{name} serves {fmt.joined(parts)}."
+    if idle:
+        text += f" {fmt.joined(idle)} {'serves' if len(idle) == 1 else 'serve'} no turn."
+    moves = move_kinds["model"] + move_kinds["gpu"] + move_kinds["region_only"]
+    if not moves:
+        return f"{text} No session ever moves."
+    kinds = [
+        f"{fmt.number(move_kinds[kind])} to another {words}"
+        for kind, words in (
+            ("model", "model"),
+            ("gpu", "GPU type of the same model"),
+            ("region_only", "region only"),
+        )
+        if move_kinds[kind]
+    ]
+    text += f" Sessions move {fmt.plural(moves, 'time')}: {fmt.joined(kinds)}. "
+    if not flows:
+        return f"{text}None of them crosses from one region to another."
+    first = flows[0]
+    return (
+        f"{text}{fmt.number(move_kinds['with_region'])} of them cross regions, most often from "
+        f"{first['from']} to {first['to']} ({fmt.number(first['moves'])})."
+    )
+
+
+def _legend(policy_id: str, users: pd.DataFrame | None) -> str:
+    """Colour scale, sizes and lines of the map, as HTML."""
+    stops = ", ".join(theme.rgb_to_hex(colour) for colour in theme.INTENSITY_COLOURS)
+    low, high = theme.INTENSITY_LOW_G_PER_KWH, theme.INTENSITY_HIGH_G_PER_KWH
+    name, colour = theme.name(policy_id), theme.colour(policy_id)
+    user_item = (
+        '<span class="cr-legend-item"><i class="cr-legend-line cr-legend-users"></i>'
+        "users to the site that serves them</span>"
+        if users is not None
+        else ""
+    )
+    return (
+        '<div class="cr-legend" role="note" aria-label="Legend of the map">'
+        '<span class="cr-legend-item">Mean carbon intensity'
+        f'<span class="cr-legend-scale"><small>{low:.0f}</small>'
+        f'<i style="background:linear-gradient(90deg, {stops})"></i>'
+        f"<small>{high:.0f}+ gCO2e/kWh</small></span></span>"
+        '<span class="cr-legend-item"><i class="cr-legend-dot cr-small"></i>'
+        '<i class="cr-legend-dot"></i>few to many turns</span>'
+        f'<span class="cr-legend-item"><i class="cr-legend-line" '
+        f'style="background:{colour}"></i>sessions moved by {escape(name)}; '
+        "the wider, the more</span>"
+        f"{user_item}</div>"
+    )
+
+
+def show(drawn: SiteMap, *, key: str, present: bool = False) -> None:
+    """Put the map on the page, with its legend and its content in words below."""
+    st.pydeck_chart(
+        drawn.deck,
+        key=key,
+        height=PRESENT_MAP_HEIGHT_PX if present else MAP_HEIGHT_PX,
+        # Kept the same while figures change, so that the view is not reset; they are below.
+        alt="World map of the sites. What it shows stands in words below it.",
+    )
+    st.html(drawn.legend_html)
+    st.html(f'<p class="cr-note">{escape(drawn.description)}</p>')

@@ -1,0 +1,122 @@
+"""What every page begins with and is wrapped in: the scenario in sight, the Present switch, the
+style sheet, and a net that turns any failure into a sentence.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from html import escape
+from pathlib import Path
+
+import streamlit as st
+
+import carbonrouter_core as core
+from pages.components import controls, theme
+
+ASSETS = Path(__file__).resolve().parents[2] / "assets"
+HERE = Path(__file__).parent
+STYLE_SHEETS = (ASSETS / "style.css", HERE / "components.css")
+PRESENT_SHEET = HERE / "present.css"
+PRESENT_KEY = "present"
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Page:
+    """What a page needs to know: the scenario to show, and whether it is being presented."""
+
+    scenario: core.Scenario
+    present: bool
+    problem: str = ""
+    """Why the controls make no scenario, where they do not; there is nothing to show then."""
+
+
+def start(title: str) -> Page:
+    """Draw the head of a page and, unless it is being presented, the controls beside it."""
+    for sheet in STYLE_SHEETS:
+        if sheet.is_file():
+            st.html(sheet)
+    st.html(f"<style>:root {{ --cr-page: {theme.palette().background}; }}</style>")
+    bar = st.container(key="scenario-bar", horizontal=True, vertical_alignment="center")
+    with bar:
+        strip = st.empty()
+        present = st.toggle(
+            "Present",
+            key=PRESENT_KEY,
+            help="Hides the controls and enlarges the figures, for a screen across the room.",
+        )
+    if present:
+        st.html(PRESENT_SHEET)
+    wrong = ""
+    if not present:
+        with st.sidebar:
+            try:
+                controls.sidebar()
+            except core.CarbonRouterError as error:
+                wrong = str(error)
+    scenario = controls.current()
+    strip.html(_strip(title, scenario))
+    return Page(scenario, present, wrong)
+
+
+def _strip(title: str, scenario: core.Scenario) -> str:
+    """Title, scenario name and distance from its preset. The name is the user's own text."""
+    preset_name, changes = controls.distance(scenario)
+    if not changes:
+        distance = f"exactly as preset {escape(preset_name)}"
+    else:
+        count = f"{len(changes)} change{'' if len(changes) == 1 else 's'}"
+        listed = "; ".join(escape(change) for change in changes)
+        distance = f"<b>{count}</b> from preset {escape(preset_name)}: {listed}"
+    return (
+        f'<div class="cr-strip"><h1>{escape(title)}</h1>'
+        f'<p><span class="cr-scenario">Scenario <b>{escape(scenario.name)}</b></span> '
+        f'<span class="cr-distance" title="{distance.replace("<b>", "").replace("</b>", "")}">'
+        f"{distance}</span></p></div>"
+    )
+
+
+@contextmanager
+def guard() -> Iterator[None]:
+    """Show a failure as what was wrong and what to do; the rest of the page goes on.
+
+    Our own errors are sentences for the reader. Anything else is a defect: it goes to the log,
+    and the reader is told what still works.
+    """
+    try:
+        yield
+    except core.CarbonRouterError as error:
+        problem("This scenario cannot be run", str(error))
+    except Exception:
+        _log.exception("page failed")
+        problem(
+            "Something went wrong here",
+            "This is a defect of CarbonRouter, not of your scenario; what happened is in the "
+            "log of the server. Reload the page, or go back to a preset in the controls.",
+        )
+
+
+def problem(title: str, message: str) -> None:
+    """A box that says what is wrong; ``message`` is shown as plain text."""
+    st.html(
+        f'<div class="cr-problem" role="alert"><h2>{escape(title)}</h2><p>{escape(message)}</p>'
+        "<p class='cr-muted'>Nothing is lost: change the choice in the controls, or pick a preset "
+        "there to start again.</p></div>"
+    )
+
+
+def note(*sentences: str) -> None:
+    """Small print under a figure. Only words of our own: ``sentences`` may hold markup."""
+    if sentences:
+        st.html(f'<p class="cr-note">{" ".join(sentences)}</p>')
+
+
+@contextmanager
+def busy(message: str) -> Iterator[None]:
+    """A loading state that is only seen where the wait is."""
+    with st.spinner(message, show_time=True):
+        yield

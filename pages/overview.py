@@ -1,0 +1,118 @@
+"""Overview: how much carbon CarbonRouter saves against FairCarbon, how sure that is, and why."""
+
+from __future__ import annotations
+
+import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
+
+import carbonrouter_core as core
+from pages.components import answer, cache, charts, kpis, maps, page, theme
+from pages.components import formatting as fmt
+
+OTHERS = (
+    "faircarbon-full-prompt",
+    "carbonrouter-no-gate",
+    "carbonrouter-lookahead",
+    "sticky",
+    "cleanest-region",
+    "nearest-region",
+    "free-migration",
+    "hindsight-optimum",
+)
+"""Policies shown beside the two main ones, the slowest to replay last; the remaining ones are
+for page Compare."""
+
+
+def draw(shown: page.Page) -> None:
+    """The whole page: the two main policies at once, the others as they come."""
+    with page.busy("Replaying every conversation under both routers\N{HORIZONTAL ELLIPSIS}"):
+        figures = cache.overview(shown.scenario)
+    summary = figures.summary
+    mass = fmt.Mass.for_largest(float(summary["carbon_g"].max()))
+
+    st.html(answer.hero_html(figures.saving, figures.saving_long, summary))
+    st.html(kpis.html(kpis.key_figures(summary, figures.saving)))
+    left, right = st.columns([3, 2], gap="medium")
+    with right:
+        bars = st.empty()
+        page.note(answer.electricity(summary))
+        gap = st.empty()
+    with left:
+        with page.guard():
+            draw_map(shown, figures, mass)
+        page.note(answer.KV_CACHE_SENTENCE)
+        with page.guard():
+            chart = charts.saving_by_length(
+                figures.by_length, "carbonrouter", core.BASELINE, present=shown.present
+            )
+            charts.show(chart, key="saving-by-length")
+        page.note(answer.tail(figures.by_length))
+    page.note(*figures.notes)
+    # Last, since it takes longest: what is above stands on the page meanwhile.
+    with page.guard():
+        draw_other_policies(shown, figures, mass, bars, gap)
+
+
+def draw_map(shown: page.Page, figures: cache.Overview, mass: fmt.Mass) -> None:
+    """Sites, traffic and moves of one of the two policies."""
+    head = st.container(horizontal=True, vertical_alignment="center")
+    head.html('<h2 class="cr-title">Where conversations are served and move</h2>')
+    chosen = head.segmented_control(
+        "Show on the map",
+        cache.MAIN,
+        format_func=theme.name,
+        default=cache.MAIN[0],
+        required=True,
+        key="map-policy",
+        label_visibility="collapsed",
+    )
+    run = cache.comparison(shown.scenario)
+    drawn = maps.site_map(
+        figures.sites,
+        run.traffic(chosen),
+        run.region_moves(chosen),
+        run.move_kinds(chosen),
+        policy_id=chosen,
+        mass=mass,
+        present=shown.present,
+    )
+    maps.show(drawn, key="site-map", present=shown.present)
+
+
+def draw_other_policies(
+    shown: page.Page,
+    figures: cache.Overview,
+    mass: fmt.Mass,
+    bars: DeltaGenerator,
+    gap: DeltaGenerator,
+) -> None:
+    """The bars of all policies, and how much of the possible saving is reached."""
+    others = [name for name in OTHERS if name in core.POLICIES]
+    rows, reference_g = figures.summary.copy(), dict(figures.same_kwh_g)
+
+    def redraw(step: str) -> None:
+        order = [*cache.MAIN, *others]
+        chart = charts.policy_bars(rows, reference_g, mass, order=order, present=shown.present)
+        with bars:
+            charts.show(chart, key=f"policy-bars-{step}")
+
+    redraw("first")
+    for name in others:
+        if name == others[-1]:
+            redraw("most")
+        rows.loc[name], reference_g[name] = cache.policy_row(shown.scenario, name)
+    redraw("all")
+    target, meaning = answer.possible(rows.index, shown.scenario)
+    with gap.container():
+        charts.show(
+            charts.gap_closed(rows["carbon_g"], target, mass, present=shown.present), key="gap"
+        )
+        page.note(meaning)
+
+
+shown = page.start("Overview")
+if shown.problem:
+    page.problem("This scenario cannot be run", shown.problem)
+else:
+    with page.guard():
+        draw(shown)

@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import subprocess
 from pathlib import Path
 from typing import NoReturn
 
@@ -38,3 +39,13 @@ def chromium_path() -> str:
     if path is None:
         skip_unless_ci("chromium is not installed")
     return path
+
+
+@pytest.fixture(scope="session")
+def tracked_files() -> list[Path]:
+    """The files that git tracks and that are there."""
+    if shutil.which("git") is None or not (ROOT / ".git").exists():
+        skip_unless_ci("this is no git checkout")
+    listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, check=True)
+    paths = [ROOT / name for name in listed.stdout.decode().split("\0") if name]
+    return [path for path in paths if path.is_file()]

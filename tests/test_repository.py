@@ -30,7 +30,9 @@ def test_no_tracked_file_names_a_machine_or_a_registry_host(tracked_files: list[
     assert not found
 
 
-def test_shared_sources_and_samples_are_not_copied(tracked_files: list[Path], shared_data: Path) -> None:
+def test_shared_sources_and_samples_are_not_copied(
+    tracked_files: list[Path], shared_data: Path
+) -> None:
     def sha256(path: Path) -> str:
         return hashlib.sha256(path.read_bytes()).hexdigest()
 

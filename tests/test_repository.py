@@ -17,7 +17,7 @@ ROOT = Path(__file__).resolve().parents[1]
 UI_LIBRARIES = {"streamlit", "plotly", "pydeck"}
 MACHINE_TEXT = re.compile(
     r"/(work|farm|root)/|/(home|Users)/\w+/"
-    r"|pypi[.]org|pythonhosted|registry[.]npmjs|deb[.]debian[.]org"
+    r"|pypi[.]org|python[h]osted|registry[.]npmjs|deb[.]debian[.]org"
 )
 
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import time
+
+import pandas as pd
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
@@ -9,18 +12,8 @@ import carbonrouter_core as core
 from pages.components import answer, cache, charts, kpis, maps, page, theme
 from pages.components import formatting as fmt
 
-OTHERS = (
-    "faircarbon-full-prompt",
-    "carbonrouter-no-gate",
-    "carbonrouter-lookahead",
-    "sticky",
-    "cleanest-region",
-    "nearest-region",
-    "free-migration",
-    "hindsight-optimum",
-)
-"""Policies shown beside the two main ones, the slowest to replay last; the remaining ones are
-for page Compare."""
+REDRAW_S = 1.0
+"""Bars that take longer than this to come are drawn as they come."""
 
 
 def draw(shown: page.Page) -> None:
@@ -32,6 +25,7 @@ def draw(shown: page.Page) -> None:
 
     st.html(answer.hero_html(figures.saving, figures.saving_long, summary))
     st.html(kpis.html(kpis.key_figures(summary, figures.saving)))
+    below = cache.details(shown.scenario)
     left, right = st.columns([3, 2], gap="medium")
     with right:
         bars = st.empty()
@@ -39,21 +33,21 @@ def draw(shown: page.Page) -> None:
         gap = st.empty()
     with left:
         with page.guard():
-            draw_map(shown, figures, mass)
+            draw_map(shown, below.sites, mass)
         page.note(answer.KV_CACHE_SENTENCE)
         with page.guard():
             chart = charts.saving_by_length(
-                figures.by_length, "carbonrouter", core.BASELINE, present=shown.present
+                below.by_length, "carbonrouter", core.BASELINE, present=shown.present
             )
             charts.show(chart, key="saving-by-length")
-        page.note(answer.tail(figures.by_length))
-    page.note(*figures.notes)
+        page.note(answer.tail(below.by_length))
+    page.note(*below.notes)
     # Last, since it takes longest: what is above stands on the page meanwhile.
     with page.guard():
-        draw_other_policies(shown, figures, mass, bars, gap)
+        draw_other_policies(shown, summary, below.same_kwh_g, mass, bars, gap)
 
 
-def draw_map(shown: page.Page, figures: cache.Overview, mass: fmt.Mass) -> None:
+def draw_map(shown: page.Page, sites: pd.DataFrame, mass: fmt.Mass) -> None:
     """Sites, traffic and moves of one of the two policies."""
     head = st.container(horizontal=True, vertical_alignment="center")
     head.html('<h2 class="cr-title">Where conversations are served and move</h2>')
@@ -68,7 +62,7 @@ def draw_map(shown: page.Page, figures: cache.Overview, mass: fmt.Mass) -> None:
     )
     run = cache.comparison(shown.scenario)
     drawn = maps.site_map(
-        figures.sites,
+        sites,
         run.traffic(chosen),
         run.region_moves(chosen),
         run.move_kinds(chosen),
@@ -81,27 +75,29 @@ def draw_map(shown: page.Page, figures: cache.Overview, mass: fmt.Mass) -> None:
 
 def draw_other_policies(
     shown: page.Page,
-    figures: cache.Overview,
+    summary: pd.DataFrame,
+    same_kwh_g: dict[str, float],
     mass: fmt.Mass,
     bars: DeltaGenerator,
     gap: DeltaGenerator,
 ) -> None:
     """The bars of all policies, and how much of the possible saving is reached."""
-    others = [name for name in OTHERS if name in core.POLICIES]
-    rows, reference_g = figures.summary.copy(), dict(figures.same_kwh_g)
+    others = [name for name in cache.OTHERS if name in core.POLICIES]
+    rows, reference_g = summary.copy(), dict(same_kwh_g)
 
-    def redraw(step: str) -> None:
+    def redraw(key: str) -> None:
         order = [*cache.MAIN, *others]
         chart = charts.policy_bars(rows, reference_g, mass, order=order, present=shown.present)
         with bars:
-            charts.show(chart, key=f"policy-bars-{step}")
+            charts.show(chart, key=key)
 
-    redraw("first")
+    redraw("policy-bars")
+    drawn_at = time.monotonic()
     for name in others:
-        if name == others[-1]:
-            redraw("most")
         rows.loc[name], reference_g[name] = cache.policy_row(shown.scenario, name)
-    redraw("all")
+        if time.monotonic() - drawn_at > REDRAW_S or name == others[-1]:
+            redraw(f"policy-bars-{name}")
+            drawn_at = time.monotonic()
     target, meaning = answer.possible(rows.index, shown.scenario)
     with gap.container():
         charts.show(

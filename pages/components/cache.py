@@ -14,10 +14,24 @@ import streamlit as st
 
 import carbonrouter_core as core
 from carbonrouter_core.carbon_intensity import builtin_series
+from carbonrouter_core.engine import Prepared
 from pages.components import formatting as fmt
 
 MAIN = ("carbonrouter", "faircarbon")
 """The two policies every page shows; the others are replayed after the answer is on screen."""
+
+OTHERS = (
+    "faircarbon-full-prompt",
+    "carbonrouter-no-gate",
+    "carbonrouter-lookahead",
+    "sticky",
+    "cleanest-region",
+    "nearest-region",
+    "free-migration",
+    "hindsight-optimum",
+)
+"""Policies shown beside the two main ones, the slowest to replay last; the remaining ones are
+for page Compare."""
 
 MAX_COMPARISONS = 24
 MAX_FIGURES = 200
@@ -31,6 +45,13 @@ class Overview:
     """One row a policy; a figure that does not exist is NaN."""
     saving: core.Interval
     saving_long: core.Interval
+    """Of sessions over 30 turns."""
+
+
+@dataclass(frozen=True)
+class Details:
+    """What stands below the answer, and takes longer."""
+
     by_length: pd.DataFrame
     sites: pd.DataFrame
     same_kwh_g: dict[str, float]
@@ -39,11 +60,19 @@ class Overview:
     """What the reader should know of these figures, in sentences."""
 
 
+# Compiled code and the lists inside a scenario are shared as they are (cache_resource), not
+# copied on every rerun (cache_data).
+@st.cache_resource(max_entries=MAX_COMPARISONS, show_spinner=False)
+def _prepared(scenario_key: str, _scenario: core.Scenario) -> Prepared:
+    return core.prepare(_scenario)
+
+
 @st.cache_resource(max_entries=MAX_COMPARISONS, show_spinner=False)
 def _comparison(
     scenario_key: str, policies: tuple[str, ...], _scenario: core.Scenario
 ) -> core.Comparison:
-    return core.compare(_scenario, policies=policies)
+    prepared = _prepared(scenario_key, _scenario)
+    return core.Comparison(prepared, {name: core.run_policy(prepared, name) for name in policies})
 
 
 def comparison(scenario: core.Scenario, policies: tuple[str, ...] = MAIN) -> core.Comparison:
@@ -54,34 +83,51 @@ def comparison(scenario: core.Scenario, policies: tuple[str, ...] = MAIN) -> cor
 @st.cache_resource(max_entries=MAX_FIGURES, show_spinner=False)
 def _overview(scenario_key: str, _scenario: core.Scenario) -> Overview:
     run = comparison(_scenario)
-    summary = run.summary().astype(float)
     return Overview(
-        summary=summary,
+        summary=run.summary().astype(float),
         saving=run.saving("carbonrouter"),
         saving_long=run.saving("carbonrouter", sessions=run.long_sessions),
-        by_length=run.saving_by_length("carbonrouter"),
-        sites=run.sites(),
-        same_kwh_g={name: run.same_energy_at_mean_intensity_g(name) for name in MAIN},
-        notes=_notes(run, summary),
     )
 
 
-def _notes(run: core.Comparison, summary: pd.DataFrame) -> tuple[str, ...]:
+def overview(scenario: core.Scenario) -> Overview:
+    """The answer: figures of CarbonRouter and FairCarbon under ``scenario``."""
+    return _overview(scenario.key, scenario)
+
+
+@st.cache_resource(max_entries=MAX_FIGURES, show_spinner=False)
+def _details(scenario_key: str, _scenario: core.Scenario) -> Details:
+    run = comparison(_scenario)
+    sites = run.sites()
+    return Details(
+        by_length=run.saving_by_length("carbonrouter"),
+        sites=sites,
+        same_kwh_g={name: run.same_energy_at_mean_intensity_g(name) for name in MAIN},
+        notes=_notes(run, sites),
+    )
+
+
+def details(scenario: core.Scenario) -> Details:
+    """What stands below the answer, for the same two policies."""
+    return _details(scenario.key, scenario)
+
+
+def _notes(run: core.Comparison, sites: pd.DataFrame) -> tuple[str, ...]:
     difficulty = run.prepared.placed.difficulty_source
     notes = [
         "FairCarbon is reconstructed from its published abstract.",
         "Times are estimates without queueing.",
         f"Difficulty of prompts, for the predicted quality: {difficulty}.",
     ]
-    unserved = summary["unserved_turns"].max()
-    if unserved:
+    figures = run.figures("carbonrouter")
+    if figures["unserved_turns"]:
         notes.append(
-            f"{fmt.plural(unserved, 'turn')} of {fmt.number(summary['turns'].max())} "
+            f"{fmt.plural(figures['unserved_turns'], 'turn')} of {fmt.number(figures['turns'])} "
             "fit in no model and are not served."
         )
     assumed = [
         f"{site.city} ({fmt.number(site.pue, 2)})"
-        for site in run.sites().itertuples()
+        for site in sites.itertuples()
         if site.pue_assumed
     ]
     if assumed:
@@ -89,16 +135,13 @@ def _notes(run: core.Comparison, summary: pd.DataFrame) -> tuple[str, ...]:
     return (*notes, *run.prepared.warnings)
 
 
-def overview(scenario: core.Scenario) -> Overview:
-    """All figures of CarbonRouter and FairCarbon under ``scenario``."""
-    return _overview(scenario.key, scenario)
-
-
 @st.cache_data(max_entries=MAX_FIGURES, show_spinner=False)
 def _policy(
     scenario_key: str, policy_id: str, _scenario: core.Scenario
 ) -> tuple[dict[str, float], float]:
-    run = core.compare(_scenario, policies=(policy_id,))
+    # The replay itself is not kept: a row of figures is all that is shown of it.
+    prepared = _prepared(scenario_key, _scenario)
+    run = core.Comparison(prepared, {policy_id: core.run_policy(prepared, policy_id)})
     row = run.summary().astype(float).loc[policy_id].to_dict()
     return row, run.same_energy_at_mean_intensity_g(policy_id)
 

@@ -19,6 +19,8 @@ PENDING = "computing\N{HORIZONTAL ELLIPSIS}"
 ROW_PX = 52
 """Height of a policy's row: its bar, and its name above."""
 BAR_SHARE = 0.42
+PRESENT_GROWTH = 1.35
+"""How much taller charts are while presenting, as their text is."""
 
 
 @dataclass(frozen=True)
@@ -63,7 +65,7 @@ def _layout(
     figure.update_layout(
         template=theme.plotly_template(colours, present=present),
         title={"text": title, "subtitle": {"text": subtitle}},
-        height=round(height * (1.35 if present else 1.0)),
+        height=round(height * (PRESENT_GROWTH if present else 1.0)),
         margin={"l": left, "r": 12, "t": 92 if present else 66, "b": bottom},
     )
 
@@ -133,16 +135,18 @@ def policy_bars(
     )
     totals = {policy_id: float(summary.at[policy_id, "carbon_g"]) for policy_id in ready}
     largest = max([*totals.values(), *(reference_g[p] for p in marked)], default=1.0)
-    for policy_id, name in zip(order, names, strict=True):
-        figure.add_annotation(
-            x=0,
-            y=name,
-            text=_bar_label(summary, policy_id, mass, colours),
-            showarrow=False,
-            xanchor="left",
-            yanchor="bottom",
-            yshift=(ROW_PX * BAR_SHARE) / 2 * (1.35 if present else 1.0),
-        )
+    labels = [
+        {
+            "x": 0,
+            "y": name,
+            "text": _bar_label(summary, policy_id, mass, colours),
+            "showarrow": False,
+            "xanchor": "left",
+            "yanchor": "bottom",
+            "yshift": (ROW_PX * BAR_SHARE) / 2 * (PRESENT_GROWTH if present else 1.0),
+        }
+        for policy_id, name in zip(order, names, strict=True)
+    ]
     _layout(
         figure,
         title="Carbon by policy",
@@ -151,6 +155,7 @@ def policy_bars(
         present=present,
     )
     figure.update_layout(
+        annotations=labels,
         barmode="stack",
         bargap=1 - BAR_SHARE,
         legend={
@@ -256,15 +261,17 @@ def saving_by_length(
     )
     ends = [*shown["high_percent"], *values, 0.0]
     top = max((end for end in ends if fmt.known(end)), default=0.0)
-    for place, value, high in zip(places, values, shown["high_percent"], strict=True):
-        figure.add_annotation(
-            x=place,
-            y=max([end for end in (value, high, 0.0) if fmt.known(end)]),
-            text=f"<b>{fmt.percent(value)}</b>",
-            showarrow=False,
-            yanchor="bottom",
-            yshift=5,
-        )
+    labels = [
+        {
+            "x": place,
+            "y": max([end for end in (value, high, 0.0) if fmt.known(end)]),
+            "text": f"<b>{fmt.percent(value)}</b>",
+            "showarrow": False,
+            "yanchor": "bottom",
+            "yshift": 5,
+        }
+        for place, value, high in zip(places, values, shown["high_percent"], strict=True)
+    ]
     figure.add_hline(y=0, line={"color": colours.axis, "width": 1.5})
     _layout(
         figure,
@@ -273,6 +280,7 @@ def saving_by_length(
         height=405,
         present=present,
     )
+    figure.update_layout(annotations=labels)
     figure.update_xaxes(
         title_text=f"Turns in the session, and share of {against}'s carbon (%)",
         tickvals=places,

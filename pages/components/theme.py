@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import plotly.graph_objects as go
 import streamlit as st
@@ -184,6 +185,7 @@ FONT_SIZE = 14
 PRESENT_FONT_SIZE = 19
 
 
+@lru_cache(maxsize=4)
 def plotly_template(colours: Palette, *, present: bool = False) -> go.layout.Template:
     """The look of every chart, on a light or a dark page, on a screen or across a room."""
     size = PRESENT_FONT_SIZE if present else FONT_SIZE

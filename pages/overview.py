@@ -41,7 +41,7 @@ def draw(shown: page.Page) -> None:
             )
             charts.show(chart, key="saving-by-length")
         page.note(answer.tail(below.by_length))
-    page.note(*below.notes)
+    page.assumptions(below.notes, below.warnings)
     # Last, since it takes longest: what is above stands on the page meanwhile.
     with page.guard():
         draw_other_policies(shown, summary, below.same_kwh_g, mass, bars, gap)
@@ -60,6 +60,7 @@ def draw_map(shown: page.Page, sites: pd.DataFrame, mass: fmt.Mass) -> None:
         key="map-policy",
         label_visibility="collapsed",
     )
+    users = head.toggle("Users", key="map-users", help="Lines from users to the sites that serve.")
     run = cache.comparison(shown.scenario)
     drawn = maps.site_map(
         sites,
@@ -68,6 +69,7 @@ def draw_map(shown: page.Page, sites: pd.DataFrame, mass: fmt.Mass) -> None:
         run.move_kinds(chosen),
         policy_id=chosen,
         mass=mass,
+        users=maps.user_flows(run, chosen) if users else None,
         present=shown.present,
     )
     maps.show(drawn, key="site-map", present=shown.present)

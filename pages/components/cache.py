@@ -57,7 +57,9 @@ class Details:
     same_kwh_g: dict[str, float]
     """Carbon of each policy's electricity at the average intensity of the chosen zones."""
     notes: tuple[str, ...]
-    """What the reader should know of these figures, in sentences."""
+    """What the reader must know of these figures, in sentences."""
+    warnings: tuple[str, ...]
+    """What the reader may want to know besides."""
 
 
 # Compiled code and the lists inside a scenario are shared as they are (cache_resource), not
@@ -103,7 +105,8 @@ def _details(scenario_key: str, _scenario: core.Scenario) -> Details:
         by_length=run.saving_by_length("carbonrouter"),
         sites=sites,
         same_kwh_g={name: run.same_energy_at_mean_intensity_g(name) for name in MAIN},
-        notes=_notes(run, sites),
+        notes=_notes(run),
+        warnings=(*_assumed_pue(sites), *run.prepared.warnings),
     )
 
 
@@ -112,7 +115,7 @@ def details(scenario: core.Scenario) -> Details:
     return _details(scenario.key, scenario)
 
 
-def _notes(run: core.Comparison, sites: pd.DataFrame) -> tuple[str, ...]:
+def _notes(run: core.Comparison) -> tuple[str, ...]:
     difficulty = run.prepared.placed.difficulty_source
     notes = [
         "FairCarbon is reconstructed from its published abstract.",
@@ -125,14 +128,16 @@ def _notes(run: core.Comparison, sites: pd.DataFrame) -> tuple[str, ...]:
             f"{fmt.plural(figures['unserved_turns'], 'turn')} of {fmt.number(figures['turns'])} "
             "fit in no model and are not served."
         )
+    return tuple(notes)
+
+
+def _assumed_pue(sites: pd.DataFrame) -> list[str]:
     assumed = [
         f"{site.city} ({fmt.number(site.pue, 2)})"
         for site in sites.itertuples()
         if site.pue_assumed
     ]
-    if assumed:
-        notes.append(f"PUE assumed, since none is published: {fmt.joined(assumed)}.")
-    return (*notes, *run.prepared.warnings)
+    return [f"PUE assumed, since none is published: {fmt.joined(assumed)}."] if assumed else []
 
 
 @st.cache_data(max_entries=MAX_FIGURES, show_spinner=False)

@@ -150,7 +150,7 @@ def policy_bars(
     _layout(
         figure,
         title="Carbon by policy",
-        subtitle="Total, and its difference to FairCarbon",
+        subtitle="Red hatch: recomputed history. Tick: the same kWh, average grid",
         height=190 + ROW_PX * len(order),
         present=present,
     )

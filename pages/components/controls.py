@@ -65,8 +65,8 @@ def adopt(scenario: core.Scenario, *, preset_name: str | None = None) -> None:
     ``preset_name`` says which preset its distance is measured from; None keeps the last.
     """
     st.session_state[SCENARIO_KEY] = scenario
-    if preset_name is not None:
-        st.session_state[PRESET_KEY] = preset_name
+    if preset_name is not None or PRESET_KEY not in st.session_state:
+        st.session_state[PRESET_KEY] = preset_name or DEFAULT_PRESET
     st.session_state[DRAFT_KEY] = {name: getattr(scenario, name) for name in CONTROLLED}
 
 
@@ -145,14 +145,19 @@ def sidebar() -> core.Scenario:
     Raises ScenarioError where they make none; the scenario of the tab then stays as it was.
     """
     current()  # the draft must be there before the widgets are
-    # The brand goes first: a page reached by its address starts here.
-    _preset_control()
+    # Callbacks have run before the page does, so the draft is up to date already.
+    wrong: core.CarbonRouterError | None = None
+    try:
+        st.session_state[SCENARIO_KEY] = current().replace(**st.session_state[DRAFT_KEY])
+    except core.CarbonRouterError as error:
+        wrong = error
+    _preset_control(changed=wrong is not None or bool(distance(current())[1]))
     _routing_controls()
     _workload_controls()
     _place_controls()
-    scenario = current().replace(**st.session_state[DRAFT_KEY])
-    st.session_state[SCENARIO_KEY] = scenario
-    return scenario
+    if wrong is not None:
+        raise wrong
+    return current()
 
 
 def _key(field: str) -> str:
@@ -182,10 +187,10 @@ def _load_preset() -> None:
     adopt(core.PRESETS[name], preset_name=name)
 
 
-def _preset_control() -> None:
+def _preset_control(*, changed: bool) -> None:
     names = list(core.PRESETS)
-    if "control_preset" not in st.session_state:
-        st.session_state["control_preset"] = st.session_state.get(PRESET_KEY, names[0])
+    if st.session_state.get("control_preset") != st.session_state[PRESET_KEY]:
+        st.session_state["control_preset"] = st.session_state[PRESET_KEY]
     st.selectbox(
         "Preset",
         names,
@@ -194,11 +199,10 @@ def _preset_control() -> None:
         help="Presets differ in where and how long a conversation's KV cache is kept. "
         "Choosing one sets every control.",
     )
-    name, changes = distance(current())
     st.button(
-        f"Back to preset {st.session_state.get(PRESET_KEY, name)}",
+        f"Back to preset {st.session_state['control_preset']}",
         on_click=_load_preset,
-        disabled=not changes,
+        disabled=not changed,
         width="stretch",
     )
 

@@ -17,10 +17,12 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
+import numpy as np
 import pandas as pd
 import pydeck as pdk
 import streamlit as st
 
+import carbonrouter_core as core
 from pages.components import formatting as fmt
 from pages.components import theme
 
@@ -466,6 +468,26 @@ def _legend(policy_id: str, users: pd.DataFrame | None) -> str:
         f'style="background:{colour}"></i>sessions moved by {escape(name)}; '
         "the wider, the more</span>"
         f"{user_item}</div>"
+    )
+
+
+def user_flows(run: core.Comparison, policy_id: str) -> pd.DataFrame:
+    """Turns from each region that users are in to each region that serves them:
+    (from_region, to_region, turns).
+    """
+    placed, fleet = run.prepared.placed, run.prepared.deployments.fleet
+    decisions = run.runs[policy_id].decisions
+    served = decisions.served
+    sites = [site.region for site in run.prepared.deployments.regions]
+    to_region = fleet.region[decisions.deployment[served]]
+    pairs = placed.user[served] * len(sites) + to_region
+    counts = np.bincount(pairs, minlength=len(placed.user_regions) * len(sites))
+    return pd.DataFrame(
+        {
+            "from_region": np.repeat(placed.user_regions, len(sites)),
+            "to_region": np.tile(sites, len(placed.user_regions)),
+            "turns": counts,
+        }
     )
 
 

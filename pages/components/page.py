@@ -5,7 +5,7 @@ style sheet, and a net that turns any failure into a sentence.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from html import escape
@@ -20,7 +20,7 @@ ASSETS = Path(__file__).resolve().parents[2] / "assets"
 HERE = Path(__file__).parent
 STYLE_SHEETS = (ASSETS / "style.css", HERE / "components.css")
 PRESENT_SHEET = HERE / "present.css"
-PRESENT_KEY = "present"
+PRESENT_KEY, PRESENTING_KEY = "present", "presenting"
 
 _log = logging.getLogger(__name__)
 
@@ -44,6 +44,8 @@ def start(title: str) -> Page:
     bar = st.container(key="scenario-bar", horizontal=True, vertical_alignment="center")
     with bar:
         strip = st.empty()
+        if PRESENT_KEY not in st.session_state:  # a widget's own state ends with its page
+            st.session_state[PRESENT_KEY] = st.session_state.get(PRESENTING_KEY, False)
         present = st.toggle(
             "Present",
             key=PRESENT_KEY,
@@ -51,6 +53,7 @@ def start(title: str) -> Page:
         )
     if present:
         st.html(PRESENT_SHEET)
+    st.session_state[PRESENTING_KEY] = present
     wrong = ""
     if not present:
         with st.sidebar:
@@ -113,6 +116,18 @@ def note(*sentences: str) -> None:
     """Small print under a figure. Only words of our own: ``sentences`` may hold markup."""
     if sentences:
         st.html(f'<p class="cr-note">{" ".join(sentences)}</p>')
+
+
+def assumptions(first: Sequence[str], rest: Sequence[str]) -> None:
+    """What the reader must know of the figures: ``first`` in sight, ``rest`` behind a click.
+
+    They may name what a user brought along, so they are shown as plain text.
+    """
+    note(*(escape(sentence) for sentence in first))
+    if rest:
+        with st.expander(f"Further assumptions and warnings ({len(rest)})"):
+            items = "".join(f"<li>{escape(sentence)}</li>" for sentence in rest)
+            st.html(f'<ul class="cr-note">{items}</ul>')
 
 
 @contextmanager

@@ -15,6 +15,7 @@ import hashlib
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from statistics import NormalDist
 from typing import Any, NamedTuple
@@ -87,15 +88,15 @@ def inter_token_ms(batch: float, batches: Any, times: Any) -> float:
 
 def mean_context(trace: Any, context_tokens: float) -> float:
     """Output-weighted mean of h + p + o/2 over the turns that a context window can hold."""
-    weighted = outputs = 0.0
-    turns = zip(trace.history_tokens, trace.new_prompt_tokens, trace.output_tokens, strict=True)
-    for h, p, o in turns:
-        if h + p + o <= context_tokens:
-            weighted += float(o) * (float(h) + float(p) + float(o) / 2.0)
-            outputs += float(o)
-    return weighted / outputs if outputs else 0.0
+    h, p, o = (
+        np.asarray(column, float)
+        for column in (trace.history_tokens, trace.new_prompt_tokens, trace.output_tokens)
+    )
+    o = np.where(h + p + o <= context_tokens, o, 0.0)  # a turn that is not held weighs nothing
+    return float((o * (h + p + o / 2.0)).sum() / o.sum()) if o.any() else 0.0
 
 
+@cache
 def ability(accuracy_percent: float) -> float:
     """theta: mean over the MMLU-Pro questions of sigma(theta - b) is the published accuracy."""
     b = pd.read_parquet(DATA / "mmlu_pro_item_difficulty.parquet")["difficulty"].to_numpy()
@@ -264,7 +265,7 @@ def learn(placed: Any) -> Training:
     return Training(
         mean_output=math.fsum(outputs) / len(outputs),
         mean_later_prompt=math.fsum(later) / len(later),
-        at_risk=[sum(k >= n for k in lengths) for n in range(1, max(lengths) + 1)],
+        at_risk=[int(np.sum(np.array(lengths) >= n)) for n in range(1, max(lengths) + 1)],
         gaps_s=gaps,
         mu=mu,
         sigma=math.sqrt(math.fsum((b - mu) ** 2 for b in every) / len(every)),

@@ -78,6 +78,29 @@ def hand_made_trace() -> Trace:
     )
 
 
+def drawn_trace(seed: int) -> Trace:
+    """Sessions in which everything varies widely, contexts are rewritten and gaps are short."""
+    rng = np.random.default_rng(seed)
+    rows = []
+    for session in range(60):
+        history, at_s = 0, float(rng.uniform(0, 1e6))
+        for _ in range(rng.integers(1, 16)):
+            prompt, output = (int(10 ** rng.uniform(0, most)) for most in (4.7, 3.5))
+            rows.append((f"s{session}", history, prompt, output, at_s))
+            history = int((history + prompt + output) * rng.choice([1.0, 1.0, 1.0, 0.4]))
+            at_s += float(rng.exponential(700.0))
+    frame = pd.DataFrame(rows, columns=["session", "h", "p", "o", "t"])
+    return trace_from_columns(
+        "drawn",
+        session=frame["session"],
+        new_prompt_tokens=frame["p"],
+        output_tokens=frame["o"],
+        history_tokens=frame["h"],
+        start_s=frame["t"].to_numpy(),
+        difficulty=rng.normal(-0.5, 1.0, len(frame)),
+    )
+
+
 def both(scenario: Scenario, trace: Trace | None = None) -> tuple[Prepared, reference.World]:
     """The engine's and the reference's view of a scenario."""
     prepared = prepare(scenario, trace)
@@ -135,6 +158,15 @@ def test_variations(trace: str, variation: str) -> None:
 def test_hand_made_trace(variation: str) -> None:
     trace = hand_made_trace()
     prepared, world = both(Scenario(**{**PRESETS, **VARIATIONS}[variation]), trace)
+    for policy in reference.POLICIES:
+        assert_same(prepared, world, policy, list(range(trace.n_sessions)))
+
+
+@pytest.mark.parametrize("preset", PRESETS)
+def test_drawn_trace(preset: str) -> None:
+    trace = drawn_trace(seed=9)
+    scenario = Scenario(gate_threshold=0.0, **PRESETS[preset])
+    prepared, world = both(scenario, trace)
     for policy in reference.POLICIES:
         assert_same(prepared, world, policy, list(range(trace.n_sessions)))
 

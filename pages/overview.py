@@ -50,7 +50,7 @@ def draw(shown: page.Page) -> None:
 def draw_map(shown: page.Page, sites: pd.DataFrame, mass: fmt.Mass) -> None:
     """Sites, traffic and moves of one of the two policies."""
     head = st.container(horizontal=True, vertical_alignment="center")
-    head.html('<h2 class="cr-title">Where conversations are served and move</h2>')
+    head.html('<h2 class="cr-title">Where conversations run</h2>')
     chosen = head.segmented_control(
         "Show on the map",
         cache.MAIN,

@@ -41,7 +41,7 @@ def show(chart: Chart, *, key: str) -> None:
         alt=chart.alt,
         config={
             "displaylogo": False,
-            "modeBarButtonsToRemove": ["zoom", "pan", "select", "lasso2d", "autoScale"],
+            "modeBarButtons": [["toImage"]],
             "toImageButtonOptions": {
                 "filename": chart.file_name,
                 "format": "png",

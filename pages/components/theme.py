@@ -225,6 +225,11 @@ def plotly_template(colours: Palette, *, present: bool = False) -> go.layout.Tem
                 "bordercolor": colours.axis,
                 "font": {"size": size - 1, "color": colours.text, "family": FONT},
             },
+            "modebar": {
+                "bgcolor": "rgba(0,0,0,0)",
+                "color": colours.muted,
+                "activecolor": colours.text,
+            },
             "dragmode": False,
             "separators": ".,",
         }

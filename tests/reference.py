@@ -274,7 +274,7 @@ def learn(placed: Any) -> Training:
 
 
 def anova_correlation(groups: list[list[float]]) -> float:
-    """Correlation of two turns of a session by one-way analysis of variance."""
+    """Correlation of two turns of a session by one-way analysis of variance, never below 0."""
     n, k = sum(len(g) for g in groups), len(groups)
     grand = math.fsum(b for g in groups for b in g) / n
     means = [math.fsum(g) / len(g) for g in groups]
@@ -283,7 +283,7 @@ def anova_correlation(groups: list[list[float]]) -> float:
     between /= k - 1
     within /= n - k
     n0 = (n - sum(len(g) ** 2 for g in groups) / n) / (k - 1)
-    return (between - within) / (between + (n0 - 1.0) * within)
+    return max(0.0, (between - within) / (between + (n0 - 1.0) * within))
 
 
 # --- A scenario and its sessions --------------------------------------------------------------

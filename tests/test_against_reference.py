@@ -162,9 +162,10 @@ def test_hand_made_trace(variation: str) -> None:
         assert_same(prepared, world, policy, list(range(trace.n_sessions)))
 
 
+@pytest.mark.parametrize("seed", [7, 9])  # correlation of difficulty: one below 0, one above
 @pytest.mark.parametrize("preset", PRESETS)
-def test_drawn_trace(preset: str) -> None:
-    trace = drawn_trace(seed=9)
+def test_drawn_trace(preset: str, seed: int) -> None:
+    trace = drawn_trace(seed)
     scenario = Scenario(gate_threshold=0.0, **PRESETS[preset])
     prepared, world = both(scenario, trace)
     for policy in reference.POLICIES:

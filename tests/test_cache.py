@@ -98,7 +98,7 @@ def test_live_tokens_stay_within_the_history(
             assert caches.tokens[deployment] == history + 7.0
 
 
-# --- Through a replay -----------------------------------------------------------------------------
+# --- Through a replay -------------------------------------------------------------------------
 
 ONE = make_catalog({("M", "G"): Costs(1.0, 2.0)}, {"north": 1.0})
 """One deployment: whatever the policy, only expiry and cuts change the cached tokens."""

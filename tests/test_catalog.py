@@ -40,7 +40,7 @@ def load(tmp_path: Path):
     return load_with
 
 
-# --- Read right ----------------------------------------------------------------------------------
+# --- Read right -------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", TABLES)
@@ -115,7 +115,7 @@ def test_a_users_gpu_and_its_curve_can_be_added(load) -> None:
     assert len(prepare(scenario, catalog=catalog).deployments) == 4  # one a region
 
 
-# --- Refused, naming the row ---------------------------------------------------------------------
+# --- Refused, naming the row ------------------------------------------------------------------
 
 NEW_GPU = "L4,121,300,24,72,16,50"
 
@@ -226,7 +226,7 @@ def test_a_missing_file_is_refused(tmp_path: Path) -> None:
         load_catalog(gpus=tmp_path / "nowhere.csv")
 
 
-# --- Choices that cannot be run ------------------------------------------------------------------
+# --- Choices that cannot be run ---------------------------------------------------------------
 
 
 def refused(catalog: Catalog | None = None, **fields: object) -> str:

@@ -36,7 +36,7 @@ STEP_MS = np.array([13.096, 14.532, 17.485, 22.892])
 close = pytest.approx
 
 
-# --- Attention -------------------------------------------------------------------------------
+# --- Attention --------------------------------------------------------------------------------
 
 
 def test_a_global_model_attends_to_all_that_stands_before() -> None:
@@ -75,7 +75,7 @@ def test_the_span_is_the_integral_of_the_context(
     assert more * low - slack <= grown <= more * high + slack
 
 
-# --- Prefill ---------------------------------------------------------------------------------
+# --- Prefill ----------------------------------------------------------------------------------
 
 
 def test_alpha_is_attention_work_in_tokens() -> None:
@@ -99,7 +99,7 @@ def test_prefill_from_a_position_costs_more_than_from_the_start() -> None:
     assert work(300.0) == close(301.4503869)
 
 
-# --- Concurrency -----------------------------------------------------------------------------
+# --- Concurrency ------------------------------------------------------------------------------
 
 
 def test_kv_memory_is_what_the_weights_leave() -> None:
@@ -160,7 +160,7 @@ def test_the_mean_context_weighs_turns_by_their_output() -> None:
     assert mean_context_tokens(silent, 131_072) == close(1150.0)
 
 
-# --- Energy and time between the measured batches ----------------------------------------------
+# --- Energy and time between the measured batches ---------------------------------------------
 
 
 def test_energy_is_log_log_between_the_measured_batches() -> None:
@@ -182,7 +182,7 @@ def test_below_the_smallest_batch_the_weights_are_read_for_fewer() -> None:
     assert costs.step_ms_at(2.0, BATCHES, STEP_MS) == close(13.096)
 
 
-# --- Decode, host, embodied ----------------------------------------------------------------------
+# --- Decode, host, embodied -------------------------------------------------------------------
 
 
 def test_decode_reads_the_context_beyond_the_measured_400_tokens() -> None:
@@ -214,7 +214,7 @@ def test_host_and_embodied_count_gpu_seconds() -> None:
     assert costs.embodied_g(4.0, 250.0, 164.0) == close(0.009258203)
 
 
-# --- Whole turns: Gemma-3-12B on one H100 in London ----------------------------------------------
+# --- Whole turns: Gemma-3-12B on one H100 in London -------------------------------------------
 #
 # Two turns, 1,000 + 200 and 300 + 100 tokens; mean context 1,250 (above).
 # B: memory holds 47.6e9 / (393,216 x 1,061.667) = 114.02 sequences, so the scenario's 64.

@@ -56,6 +56,8 @@ def current() -> core.Scenario:
     """The scenario of this browser tab."""
     if SCENARIO_KEY not in st.session_state:
         adopt(core.PRESETS[DEFAULT_PRESET], preset_name=DEFAULT_PRESET)
+    elif DRAFT_KEY not in st.session_state:
+        adopt(st.session_state[SCENARIO_KEY])
     return st.session_state[SCENARIO_KEY]
 
 

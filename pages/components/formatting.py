@@ -16,6 +16,8 @@ MINUS = "\N{MINUS SIGN}"
 NARROW = "\N{NARROW NO-BREAK SPACE}"
 """Stands between a figure and its unit, so that a line never breaks there."""
 
+MOST_DECIMALS = 3
+
 SAME_PERCENT = 0.05
 """Differences below this read "the same": they vanish at the one decimal we show."""
 
@@ -44,13 +46,20 @@ def percent(value: float | None, decimals: int = 1, *, signed: bool = False) -> 
 
 
 def significant(value: float | None, digits: int = 3) -> str:
-    """``value`` to about ``digits`` significant digits, without an exponent."""
+    """``value`` to about ``digits`` significant digits, without an exponent.
+
+    Below 1 it has three decimals, so that figures in one unit line up; what would vanish so
+    keeps one digit.
+    """
     if value is None or not math.isfinite(value):
         return NOT_AVAILABLE
     if value == 0:
         return "0"
-    decimals = digits - 1 - math.floor(math.log10(abs(value)))
-    return number(value, min(max(decimals, 0), 6))
+    magnitude = math.floor(math.log10(abs(value)))
+    decimals = min(digits - 1 - magnitude, MOST_DECIMALS)
+    if round(value, MOST_DECIMALS) == 0:
+        decimals = -magnitude
+    return number(value, max(decimals, 0))
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,182 @@
+"""Colours, charts and the map, from small frames."""
+
+from __future__ import annotations
+
+import json
+from itertools import combinations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from carbonrouter_core import POLICIES
+from pages.components import charts, maps, theme
+from pages.components import formatting as fmt
+
+MASS = fmt.Mass.for_largest(1000.0)
+PARTS = {"recompute_g": 300.0, "prompt_g": 100.0, "decode_g": 400.0, "host_g": 200.0}
+
+
+@pytest.mark.parametrize("colours", [theme.LIGHT, theme.DARK])
+def test_text_meets_wcag_aa(colours: theme.Palette) -> None:
+    for text in (colours.text, colours.muted):
+        assert theme.contrast_ratio(text, colours.background) >= 4.5
+    label = theme.rgb_to_hex(colours.label)
+    assert theme.contrast_ratio(label, theme.rgb_to_hex(colours.label_background)) >= 4.5
+    for policy_id in ("carbonrouter", "faircarbon"):
+        assert theme.contrast_ratio(theme.colour(policy_id), colours.background) >= 3
+    recompute = theme.PARTS[0].fill(colours.dark)
+    assert theme.contrast_ratio(recompute, colours.background) >= 3
+
+
+def test_contrast_ratio_of_known_pairs() -> None:
+    assert theme.contrast_ratio("#000000", "#FFFFFF") == pytest.approx(21)
+    assert theme.contrast_ratio("#777777", "#FFFFFF") == pytest.approx(4.48, abs=0.01)
+
+
+def test_every_policy_has_a_colour_of_its_own() -> None:
+    assert set(POLICIES) <= set(theme.POLICY_COLOURS)
+    assert len(set(theme.POLICY_COLOURS.values())) == len(theme.POLICY_COLOURS)
+
+
+def as_deuteranope(colour: tuple[int, int, int]) -> np.ndarray:
+    """The colour as seen without green cones (Machado et al. 2009, severity 1)."""
+    matrix = np.array(
+        [
+            [0.367322, 0.860646, -0.227968],
+            [0.280085, 0.672501, 0.047413],
+            [-0.011820, 0.042940, 0.968881],
+        ]
+    )
+    return matrix @ np.array(colour)
+
+
+def test_the_main_colours_differ_to_colour_blind_eyes() -> None:
+    for first, second in combinations(("carbonrouter", "faircarbon", "sticky"), 2):
+        seen = [as_deuteranope(theme.hex_to_rgb(theme.colour(one))) for one in (first, second)]
+        assert np.abs(seen[0] - seen[1]).max() > 50, (first, second)
+    clean, dirty = (as_deuteranope(theme.intensity_colour(g)) for g in (50, 650))
+    assert np.abs(clean - dirty).max() > 50
+
+
+def test_intensity_colours_are_clipped_at_their_ends() -> None:
+    assert theme.intensity_colour(-5) == theme.intensity_colour(0) == theme.INTENSITY_COLOURS[0]
+    assert theme.intensity_colour(5000) == theme.INTENSITY_COLOURS[-1]
+
+
+def policies() -> pd.DataFrame:
+    rows = pd.DataFrame({"carbonrouter": PARTS | {"recompute_g": 50.0}, "faircarbon": PARTS}).T
+    rows["carbon_g"] = rows.sum(axis=1)
+    return rows
+
+
+def test_bars_keep_a_place_for_what_is_still_computed() -> None:
+    order = ["carbonrouter", "faircarbon", "sticky"]
+    chart = charts.policy_bars(policies(), {"carbonrouter": 900.0}, MASS, order=order)
+    labels = [note.text for note in chart.figure.layout.annotations]
+    assert len(labels) == 3
+    assert "\N{MINUS SIGN}25.0" in labels[0] and "computing" in labels[2]
+    assert [len(bar.x) for bar in chart.figure.select_traces({"type": "bar"})] == [3, 3, 3, 3]
+    total = sum(bar.x[0] for bar in chart.figure.select_traces({"type": "bar"}))
+    assert total == pytest.approx(MASS.value(750.0))
+    assert "CarbonRouter: 0.750" in chart.alt
+
+
+def test_saving_by_length_shows_a_loss_below_zero() -> None:
+    table = pd.DataFrame(
+        {
+            "turns_per_session": ["1", "2-5"],
+            "sessions": [10, 20],
+            "turns": [10, 70],
+            "value_percent": [-4.0, 12.0],
+            "low_percent": [-6.0, 9.0],
+            "high_percent": [-1.0, 15.0],
+            "share_of_baseline_carbon": [0.2, 0.8],
+        }
+    )
+    chart = charts.saving_by_length(table, "carbonrouter", "faircarbon")
+    (bars,) = chart.figure.data
+    assert list(bars.y) == [-4.0, 12.0]
+    assert list(bars.error_y.arrayminus) == pytest.approx([2.0, 3.0])
+    assert chart.figure.layout.yaxis.range[0] < -6
+    assert "Sessions of 1 turns: 4.0" in chart.alt and "more" in chart.alt
+
+
+@pytest.mark.parametrize(
+    ("ours", "title"),
+    [
+        (700.0, "75\N{NARROW NO-BREAK SPACE}% of the possible saving is reached"),
+        (1100.0, "None of the possible saving is reached"),
+    ],
+)
+def test_the_share_of_the_possible_saving(ours: float, title: str) -> None:
+    carbon = pd.Series({"faircarbon": 1000.0, "carbonrouter": ours, "free-migration": 600.0})
+    chart = charts.gap_closed(carbon, "free-migration", MASS)
+    assert chart.figure.layout.title.text == title
+
+
+def test_no_possible_saving_is_no_division_by_zero() -> None:
+    carbon = pd.Series(dict.fromkeys(("faircarbon", "carbonrouter", "free-migration"), 5.0))
+    chart = charts.gap_closed(carbon, "free-migration", MASS)
+    assert chart.figure.layout.title.text == "FairCarbon leaves nothing to save"
+
+
+def sites() -> pd.DataFrame:
+    return pd.DataFrame(
+        {
+            "region": ["a", "b", "c"],
+            "city": ["Aachen", "<b>Bonn</b>", "Cork"],
+            "zone": ["DE", "DE", "IE"],
+            "latitude": [50.8, 50.7, 51.9],
+            "longitude": [6.1, 7.1, -8.5],
+            "pue": [1.2, 1.3, 1.1],
+            "pue_assumed": [True, False, False],
+            "mean_intensity_g_per_kwh": [100.0, 700.0, 300.0],
+        }
+    )
+
+
+def drawn(moves: list[tuple[str, str, int, int]], **kinds: int) -> maps.SiteMap:
+    traffic = pd.DataFrame({"region": ["a", "b", "c"], "turns": [100, 25, 0], "carbon_g": 1.0})
+    return maps.site_map(
+        sites(),
+        traffic,
+        pd.DataFrame(moves, columns=["from_region", "to_region", "moves", "recomputed_tokens"]),
+        {"model": 0, "gpu": 0, "region_only": 0, "with_region": 0} | kinds,
+        policy_id="carbonrouter",
+        mass=MASS,
+    )
+
+
+def test_the_map_asks_nobody_for_anything() -> None:
+    text = drawn([("a", "b", 5, 10)], region_only=5, with_region=5).deck.to_json()
+    assert "http" not in text
+    assert json.loads(text)["mapStyle"].startswith("data:application/json,")
+
+
+def test_lines_are_as_wide_as_moves_are_many_and_sites_as_large_as_their_traffic() -> None:
+    layers = {
+        layer["id"]: layer
+        for layer in json.loads(
+            drawn(
+                [("a", "b", 10, 99), ("b", "a", 5, 9)], region_only=15, with_region=15
+            ).deck.to_json()
+        )["layers"]
+    }
+    first, second = layers["moves"]["data"]
+    assert first["width"] == maps.WIDEST_ARC_PX
+    assert second["width"] == pytest.approx((maps.WIDEST_ARC_PX + maps.NARROWEST_ARC_PX) / 2)
+    assert first["path"][18] != second["path"][18], "the way back is another line"
+    radius = {row["label"].split("\n")[0]: row["radius"] for row in layers["sites"]["data"]}
+    assert radius["Aachen"] > radius["<b>Bonn</b>"] > radius["Cork"] == maps.SMALLEST_SITE_PX
+    tips = [row["tip"] for row in layers["sites"]["data"]] + [first["tip"]]
+    assert not any("<b>Bonn" in tip for tip in tips), "names are escaped in tooltips"
+
+
+def test_the_map_is_also_told_in_words() -> None:
+    told = drawn([("a", "b", 1200, 10)], model=300, region_only=1000, with_region=1200).description
+    assert told.startswith("CarbonRouter serves 80")
+    assert "Cork serves no turn" in told
+    assert "1,300 times: 300 to another model and 1,000 to another region only" in told
+    assert "1,200 of them cross regions, most often from Aachen" in told
+    assert "No session ever moves" in drawn([]).description

@@ -1,0 +1,265 @@
+"""The Overview page as a user meets it: fresh, changed, wrong, presented."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from carbonrouter_core import PRESETS, Scenario, compare
+from pages.components import cache
+from pages.components import formatting as fmt
+
+APP = Path(__file__).resolve().parents[2] / "app.py"
+TIMEOUT_S = 180  # the first run on a machine compiles the kernels
+
+
+@pytest.fixture
+def open_app() -> Callable[..., AppTest]:
+    """Opens the app in a browser tab of its own, with a scenario where one is given."""
+
+    def start(scenario: Scenario | None = None) -> AppTest:
+        app = AppTest.from_file(str(APP), default_timeout=TIMEOUT_S)
+        if scenario is not None:
+            app.session_state["scenario"] = scenario
+        app.run()
+        assert not app.exception
+        return app
+
+    return start
+
+
+def html(app: AppTest, css_class: str) -> str:
+    """The markup of the one block of that class."""
+    marks = (f'class="{css_class}"', f'class="{css_class} ')
+    (body,) = [
+        block.proto.body
+        for block in app.get("html")
+        if any(mark in block.proto.body[:200] for mark in marks)
+        and not block.proto.body.startswith("<style>")
+    ]
+    return body
+
+
+def html_blocks(app: AppTest) -> str:
+    return "\n".join(
+        block.proto.body for block in app.get("html") if not block.proto.body.startswith("<style>")
+    )
+
+
+def figures(app: AppTest) -> str:
+    """All that should move when the scenario does."""
+    charts = "".join(chart.proto.spec for chart in app.get("plotly_chart"))
+    return html(app, "cr-hero") + html(app, "cr-kpis") + charts
+
+
+def test_a_newcomer_sees_the_saving_a_map_and_charts(open_app: Callable[..., AppTest]) -> None:
+    app = open_app()
+
+    run = compare(Scenario())
+    saving = run.saving("carbonrouter")
+    long = run.saving("carbonrouter", sessions=run.long_sessions)
+    hero = html(app, "cr-hero")
+    assert f"<strong>{fmt.percent(saving.value_percent)}</strong>" in hero
+    assert "less CO2e than FairCarbon" in hero
+    assert fmt.percent(long.value_percent) in hero and "over 30 turns" in hero
+    assert fmt.number(saving.low_percent, 1) in hero and fmt.number(saving.high_percent, 1) in hero
+    assert "comes from" in hero
+    assert "KV cache" in html_blocks(app)
+    assert "reconstructed" in html_blocks(app)
+    assert "exactly as preset Paper" in html(app, "cr-strip")
+    assert len(app.get("plotly_chart")) == 3
+    (deck,) = app.get("deck_gl_json_chart")
+    layers = {layer["id"]: layer for layer in json.loads(deck.proto.json)["layers"]}
+    assert {row["label"].split("\n")[0] for row in layers["sites"]["data"]} == {
+        "London",
+        "Los Angeles",
+        "Frankfurt",
+        "Sydney",
+    }
+    assert layers["moves"]["data"], "sessions move between regions in the default scenario"
+
+
+def test_the_key_figures_are_those_of_the_engine(open_app: Callable[..., AppTest]) -> None:
+    kpis = html(open_app(), "cr-kpis")
+
+    for policy_id in ("carbonrouter", "faircarbon"):
+        row = compare(Scenario()).figures(policy_id)
+        for shown in (
+            fmt.percent(100 * row["recompute_share"]),
+            fmt.number(row["moves_per_session"], 2),
+            fmt.duration(row["ttft_ms_mean"]),
+            fmt.duration(row["ttft_ms_p95"]),
+            fmt.duration(row["latency_ms_mean"]),
+            fmt.duration(row["latency_ms_p95"]),
+            fmt.percent(100 * row["quality_mean"]),
+        ):
+            assert shown in kpis, (policy_id, shown)
+
+
+def test_every_chart_has_a_title_units_and_a_text(open_app: Callable[..., AppTest]) -> None:
+    for chart in open_app().get("plotly_chart"):
+        layout = json.loads(chart.proto.spec)["layout"]
+        assert layout["title"]["text"]
+        assert "CO2e" in layout["xaxis"]["title"]["text"] + layout["yaxis"]["title"]["text"]
+        assert len(chart.proto.alt) > 40
+
+
+@pytest.mark.parametrize("key", ["control_gate_threshold", "control_quality_floor"])
+def test_a_moved_slider_moves_the_figures(open_app: Callable[..., AppTest], key: str) -> None:
+    app = open_app()
+    before = figures(app)
+
+    app.slider(key=key).set_value(0.8).run()
+
+    assert not app.exception
+    assert figures(app) != before
+    assert "<b>1 change</b> from preset Paper" in html(app, "cr-strip")
+
+
+def test_the_way_back_to_the_preset(open_app: Callable[..., AppTest]) -> None:
+    app = open_app()
+    before = figures(app)
+    (back,) = [button for button in app.button if "Back to preset" in button.label]
+    assert back.disabled
+
+    app.slider(key="control_idle_s").set_value(10.0).run()
+    (back,) = [button for button in app.button if "Back to preset" in button.label]
+    assert not back.disabled
+    back.click().run()
+
+    assert app.slider(key="control_idle_s").value == 60.0
+    assert figures(app) == before
+
+
+def test_a_preset_sets_the_controls(open_app: Callable[..., AppTest]) -> None:
+    app = open_app()
+
+    app.selectbox(key="control_preset").set_value("Prompt cache").run()
+
+    assert app.radio(key="control_copies").value == "all"
+    assert app.slider(key="control_idle_s").value == 10.0
+    assert app.session_state["scenario"] == PRESETS["Prompt cache"]
+    saving = compare(PRESETS["Prompt cache"]).saving("carbonrouter")
+    assert f"<strong>{fmt.percent(saving.value_percent)}</strong>" in html(app, "cr-hero")
+
+
+def test_coding_agents(open_app: Callable[..., AppTest]) -> None:
+    app = open_app()
+
+    app.radio(key="control_trace").set_value("claude-code").run()
+
+    saving = compare(Scenario(trace="claude-code")).saving("carbonrouter")
+    assert f"<strong>{fmt.percent(saving.value_percent)}</strong>" in html(app, "cr-hero")
+    assert "fit in no model and are not served" in html_blocks(app)
+    assert "drawn" in html_blocks(app), "how difficulty came about is said"
+
+
+@pytest.mark.parametrize("field", ["regions", "gpus", "models"])
+def test_nothing_chosen_is_said_and_can_be_mended(
+    open_app: Callable[..., AppTest], field: str
+) -> None:
+    app = open_app()
+    before = figures(app)
+    chosen = app.multiselect(key=f"control_{field}").value
+
+    app.multiselect(key=f"control_{field}").set_value([]).run()
+    assert not app.exception
+    assert f"{field} is empty" in html(app, "cr-problem")
+    assert not app.get("plotly_chart")
+
+    app.multiselect(key=f"control_{field}").set_value(chosen).run()
+    assert figures(app) == before
+
+
+def test_days_without_data_say_why(open_app: Callable[..., AppTest]) -> None:
+    app = open_app()
+    days = app.date_input(key="control_window_start")
+    assert (str(days.min), str(days.max)) == ("2021-01-01", "2024-12-31")
+
+    regions = app.multiselect(key="control_regions")
+    regions.set_value([*regions.value, "europe-west9"]).run()  # Paris: 2022 only
+
+    assert "2022-01-01" in html(app, "cr-problem") and "FR" in html(app, "cr-problem")
+    assert any("2022-01-01 to 2022-12-31" in caption.value for caption in app.caption)
+    app.date_input(key="control_window_start").set_value("2022-05-09").run()
+    assert "cr-hero" in html_blocks(app)
+
+
+def test_a_gpu_can_be_taken_out_of_a_region(open_app: Callable[..., AppTest]) -> None:
+    app = open_app()
+    before = figures(app)
+    (b200,) = [row for row in app.get("button_group") if row.label == "B200-180GB"]
+    assert b200.value == ["europe-west3"]
+
+    b200.set_value(["europe-west3", "us-west2"]).run()
+
+    assert app.session_state["scenario"].gpu_regions["B200-180GB"] == ("us-west2", "europe-west3")
+    assert figures(app) != before
+
+
+def test_presenting_hides_the_controls_and_keeps_the_scenario(
+    open_app: Callable[..., AppTest],
+) -> None:
+    app = open_app()
+    app.slider(key="control_gate_threshold").set_value(0.5).run()
+    heights = [
+        json.loads(chart.proto.spec)["layout"]["height"] for chart in app.get("plotly_chart")
+    ]
+    hero = html(app, "cr-hero")
+
+    app.toggle(key="present").set_value(True).run()
+    assert not app.sidebar.slider
+    assert html(app, "cr-hero") == hero
+    larger = [json.loads(chart.proto.spec)["layout"]["height"] for chart in app.get("plotly_chart")]
+    assert all(big > small for big, small in zip(larger, heights, strict=True))
+
+    app.toggle(key="present").set_value(False).run()
+    assert app.slider(key="control_gate_threshold").value == 0.5
+    assert html(app, "cr-hero") == hero
+
+
+def test_one_deployment_leaves_nothing_to_choose(open_app: Callable[..., AppTest]) -> None:
+    app = open_app(
+        Scenario(regions=("europe-west2",), gpus=("H100-80GB",), models=("Gemma-3-27B",))
+    )
+
+    assert "as much CO2e as FairCarbon" in html(app, "cr-hero")
+    assert not re.search(r"\b(nan|inf|None)\b", html_blocks(app))
+    assert "No session ever moves" in html_blocks(app)
+
+
+def test_a_hostile_name_is_shown_as_text(open_app: Callable[..., AppTest]) -> None:
+    app = open_app(Scenario(name='<script>alert(1)</script><img src=x onerror="alert(2)">'))
+
+    assert "<script>" not in html_blocks(app) and "<img" not in html_blocks(app)
+    assert "&lt;script&gt;alert(1)&lt;/script&gt;" in html(app, "cr-strip")
+
+
+def test_a_defect_shows_no_traceback(
+    open_app: Callable[..., AppTest], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(scenario: Scenario) -> None:
+        raise RuntimeError("a secret detail")
+
+    monkeypatch.setattr(cache, "overview", broken)
+    app = open_app()
+
+    assert "Something went wrong" in html(app, "cr-problem")
+    assert "secret" not in html_blocks(app)
+    assert app.slider(key="control_gate_threshold")
+
+
+def test_two_tabs_do_not_mix(open_app: Callable[..., AppTest]) -> None:
+    one, other = open_app(), open_app()
+    before = figures(other)
+
+    one.slider(key="control_quality_floor").set_value(0.75).run()
+    other.run()
+
+    assert figures(other) == before
+    assert other.slider(key="control_quality_floor").value == 0.65

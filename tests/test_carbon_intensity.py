@@ -106,7 +106,7 @@ def test_the_share_of_estimated_hours_is_that_of_the_interval() -> None:
     assert one.estimated_at(np.array([0, 3 * HOUR_S - 1, 3 * HOUR_S])).tolist() == [0, 0, 1 / 3]
 
 
-# --- Refused -----------------------------------------------------------------------------------
+# --- Refused ----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("time_s", [-1.0, 6.0 * HOUR_S, 1.7e9, -1e6])

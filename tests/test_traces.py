@@ -384,7 +384,6 @@ def test_a_line_of_40_mb_is_refused_fast(read) -> None:
         ("turn", [0, 0], "row 2: this turn stands there twice"),
         ("session", ["a", None], "row 2: session is empty"),
         ("start_s", pd.to_datetime(["2024-05-13", "2024-05-14"]), "start_s is not a number"),
-        ("turn", [False, True], "turn is not a number"),
     ],
 )
 def test_a_parquet_file_is_checked_like_a_csv(read, column: str, values: list, what: str) -> None:

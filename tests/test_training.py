@@ -32,7 +32,7 @@ def learned(trace: Trace) -> Training:
     return make_world(trace, catalog).training
 
 
-# --- Survival ----------------------------------------------------------------------------------------
+# --- Survival ---------------------------------------------------------------------------------
 
 
 def test_survival_pools_the_turns_that_few_sessions_reach() -> None:
@@ -65,7 +65,7 @@ def test_sessions_that_all_end_alike_leave_nothing_after_their_end() -> None:
     assert everlasting[-1] == 0.0
 
 
-# --- Means, gaps, difficulty ----------------------------------------------------------------------
+# --- Means, gaps, difficulty ------------------------------------------------------------------
 
 
 def test_means_are_of_the_training_half_alone() -> None:
@@ -116,7 +116,7 @@ def test_the_spread_of_difficulty_by_analysis_of_variance() -> None:
     assert training.difficulty_correlation == pytest.approx(14 / 18)
 
 
-# --- Little to learn from ---------------------------------------------------------------------------
+# --- Little to learn from ---------------------------------------------------------------------
 
 
 def test_without_a_training_half_all_sessions_are_used_and_it_is_said() -> None:

@@ -1,0 +1,108 @@
+"""The running app and a browser that looks at it.
+
+The app is started once for all tests on a free port of this machine and ended by its own
+process; the browser notes every request it makes.
+"""
+
+from __future__ import annotations
+
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, sync_playwright
+
+from .tab import Tab
+
+ROOT = Path(__file__).resolve().parents[2]
+START_S = 60
+
+CHROMIUM_ARGUMENTS = [
+    "--no-sandbox",
+    # WebGL without a graphics card, for the map
+    "--use-gl=angle",
+    "--use-angle=swiftshader",
+    "--enable-unsafe-swiftshader",
+    "--ignore-gpu-blocklist",
+    # the browser's own errands are not the app's
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--no-first-run",
+]
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+@pytest.fixture(scope="session")
+def app_origin(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """Address of the app, started as a user starts it."""
+    origin = f"http://localhost:{_free_port()}"
+    log = tmp_path_factory.mktemp("app") / "app.log"
+    command = [sys.executable, "-m", "streamlit", "run", "app.py"]
+    with log.open("wb") as output:
+        process = subprocess.Popen(
+            [*command, "--server.port", origin.rpartition(":")[2]],
+            cwd=ROOT,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+        )
+        try:
+            _wait_for(origin, process, log)
+            yield origin
+        finally:
+            process.terminate()
+            process.wait(timeout=20)
+
+
+def _wait_for(origin: str, process: subprocess.Popen[bytes], log: Path) -> None:
+    deadline = time.monotonic() + START_S
+    while time.monotonic() < deadline:
+        if process.poll() is not None:
+            break
+        try:
+            with urllib.request.urlopen(f"{origin}/_stcore/health", timeout=2):
+                return
+        except OSError:
+            time.sleep(0.2)
+    pytest.fail(f"the app did not start:\n{log.read_text(errors='replace')}")
+
+
+@pytest.fixture(scope="session")
+def browser(chromium_path: str) -> Iterator[Browser]:
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=chromium_path, args=CHROMIUM_ARGUMENTS)
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def open_tab(browser: Browser, app_origin: str) -> Iterator[Callable[..., Tab]]:
+    """Opens the app in a new tab and waits until it is drawn."""
+    contexts = []
+
+    def start(width: int = 1440, height: int = 900, scheme: str = "light") -> Tab:
+        context = browser.new_context(
+            viewport={"width": width, "height": height}, color_scheme=scheme
+        )
+        contexts.append(context)
+        tab = Tab(context.new_page(), app_origin)
+        tab.page.on("request", lambda request: tab.requests.append(request.url))
+        tab.page.on("websocket", lambda socket: tab.requests.append(socket.url))
+        tab.page.on("pageerror", lambda error: tab.errors.append(str(error)))
+        tab.page.goto(app_origin)
+        tab.wait_until_done()
+        return tab
+
+    yield start
+    for context in contexts:
+        context.close()

@@ -154,7 +154,8 @@ def _even(zone: str, basis: str, group: pd.DataFrame, column: str) -> ZoneSeries
         # 0 g/kWh (Ontario's direct figure in two nights) is read as a hole: it would make any
         # amount of work there free.
         known = np.flatnonzero(~missing)
-        if np.diff(known).max() * steps[0] > MAX_HOLE_S + steps[0]:
+        edges = np.r_[-1, known, len(values)]
+        if np.diff(edges).max() * steps[0] > MAX_HOLE_S + steps[0]:
             raise IntensityError(f"The built-in series of zone {zone} has a hole of over 3 h.")
         values = np.interp(np.arange(len(values)), known, values[known])
         estimated[missing] = 1.0

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
-import tempfile
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -42,7 +41,8 @@ def _cache_dir() -> str:
         beside.mkdir(exist_ok=True)
     if os.access(beside, os.W_OK):
         return str(beside / name)
-    return str(Path(tempfile.gettempdir()) / f"carbonrouter-{os.getuid()}" / name)
+    # never a shared folder: what is loaded from it is run
+    return str(Path.home() / ".cache" / "carbonrouter" / name)
 
 
 def jit(function: Any) -> Any:

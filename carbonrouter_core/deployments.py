@@ -39,6 +39,10 @@ class Fleet(NamedTuple):
     """(M,) attention work per token and token of context, in tokens."""
     theta: np.ndarray
     """(M,) ability, logit."""
+    theta_ascending: np.ndarray
+    """(M,) the abilities, sorted."""
+    rank: np.ndarray
+    """(M,) how many models are less able."""
     params_b: np.ndarray
     """(M,) total parameters, 10^9."""
     pair_model: np.ndarray
@@ -182,13 +186,16 @@ def build_deployments(
     pue = [scenario.pue_overrides.get(r.region, r.pue) for r in regions]
     rtt = [[_rtt_ms(catalog, user, r.region) for r in regions] for user in user_regions]
     by_pair = {name: np.array([column[name] for column in columns]) for name in columns[0]}
+    theta = np.array([ability_from_accuracy(m.mmlu_pro_percent) for m in models])
     fleet = Fleet(
         global_share=np.array([m.global_layers / m.layers for m in models]),
         window_tokens=np.array([m.window_tokens for m in models]),
         alpha=np.array(
             [costs.attention_alpha(m.layers, m.attention_dim, m.active_params_b) for m in models]
         ),
-        theta=np.array([ability_from_accuracy(m.mmlu_pro_percent) for m in models]),
+        theta=theta,
+        theta_ascending=np.sort(theta),
+        rank=np.searchsorted(np.sort(theta), theta),
         params_b=np.array([m.total_params_b for m in models]),
         pair_model=np.array([m for m, _ in curves], dtype=np.int64),
         pair_start=np.r_[0, np.cumsum([len(w) for w in where])].astype(np.int64),
@@ -232,9 +239,8 @@ def _chosen(
 
     for name in (*user_regions, *scenario.pue_overrides):
         look_up("region", [name], catalog.regions)
-    for gpu, where in scenario.gpu_regions.items():
-        look_up("GPU type", [gpu], catalog.gpus)
-        look_up("region", where, catalog.regions)
+    for gpu in scenario.gpus:
+        look_up("region", scenario.gpu_regions.get(gpu, ()), catalog.regions)
     return (
         look_up("model", scenario.models, catalog.models),
         look_up("GPU type", scenario.gpus, catalog.gpus),

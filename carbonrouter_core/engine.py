@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
-from carbonrouter_core.carbon_intensity import ZoneSeries, intensity_by_region, series_for
+from carbonrouter_core.carbon_intensity import ZoneSeries, intensity_by_region, series_for, utc_text
 from carbonrouter_core.catalog import Catalog, load_catalog
 from carbonrouter_core.deployments import Deployments, build_deployments
-from carbonrouter_core.errors import TraceError
+from carbonrouter_core.errors import IntensityError, TraceError
 from carbonrouter_core.kernel import Rules, make_rules
 from carbonrouter_core.policies import policy
 from carbonrouter_core.quality import QualityFit
@@ -24,6 +25,7 @@ from carbonrouter_core.traces.files import read_trace
 from carbonrouter_core.traces.placement import PlacedTrace, place
 from carbonrouter_core.traces.schema import Trace
 from carbonrouter_core.traces.training import Training, learn
+from carbonrouter_core.units import S_PER_DAY
 
 
 @dataclass(frozen=True)
@@ -71,6 +73,8 @@ def prepare(
     """
     catalog = catalog or load_catalog()
     trace = trace or find_trace(scenario.trace)
+    if not trace.n_turns:
+        raise TraceError(f"Trace {trace.name} has no turns; there is nothing to route.")
     placed = place(
         trace,
         window_days=scenario.window_days,
@@ -84,6 +88,13 @@ def prepare(
     series = series_for([region.zone for region in deployments.regions], scenario.carbon_basis)
     for one in series:  # the window itself, before the few turns that run past it
         one.require(scenario.window_start_s, scenario.window_end_s - 1)
+    last_s = scenario.window_start_s + float(placed.start_s.max())
+    late_days = math.ceil((last_s - min(one.end_s for one in series)) / S_PER_DAY)
+    if late_days > 0:
+        raise IntensityError(
+            f"Conversations that begin in the window go on to {utc_text(last_s)}, past the end of "
+            f"the carbon-intensity data; end the window {late_days} d earlier."
+        )
     training = learn(placed)
     k = QualityFit.load().k
     return Prepared(

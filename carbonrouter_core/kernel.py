@@ -43,6 +43,8 @@ class Rules(NamedTuple):
     difficulty_mean: float
     difficulty_spread: float
     difficulty_correlation: float
+    persistence: float
+    """Chance that the next turn is as difficult as this one, beyond what the session explains."""
     normal_quantiles: np.ndarray
     """(9,) standard normal quantiles (i - 1/2)/9."""
 
@@ -110,6 +112,7 @@ def make_rules(scenario: Scenario, training: Training, k: float) -> Rules:
         difficulty_mean=training.difficulty_mean,
         difficulty_spread=training.difficulty_spread,
         difficulty_correlation=training.difficulty_correlation,
+        persistence=training.difficulty_persistence,
         normal_quantiles=np.array([NormalDist().inv_cdf(q) for q in quantiles]),
     )
 

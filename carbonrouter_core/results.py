@@ -118,6 +118,11 @@ class Comparison:
         """Which sessions have over 30 turns."""
         return self.trace.session_turns > LONG_SESSION_TURNS
 
+    @cached_property
+    def test_half(self) -> np.ndarray:
+        """Which sessions nothing was learned from: figures used as evidence are theirs."""
+        return ~self.trace.in_training
+
     def session_carbon_g(self, policy_id: str) -> np.ndarray:
         """Carbon of each session under a policy, shape (sessions,)."""
         carbon_g = self.runs[policy_id].charges.carbon_g
@@ -302,19 +307,18 @@ class Comparison:
 
     def to_dict(self) -> dict[str, Any]:
         """All figures as plain JSON values: what the command line prints."""
-        test_half = ~self.trace.in_training
         policies = {}
         for name in self.runs:
             policies[name] = self.figures(name) | {
                 "long_sessions": self.figures(name, self.long_sessions),
-                "test_half": self.figures(name, test_half),
+                "test_half": self.figures(name, self.test_half),
             }
             if BASELINE in self.runs:
                 policies[name]["saving_interval_percent"] = self.saving(name)[1:]
                 long = policies[name]["long_sessions"]
                 long["saving_interval_percent"] = self.saving(name, sessions=self.long_sessions)[1:]
                 half = policies[name]["test_half"]
-                half["saving_interval_percent"] = self.saving(name, sessions=test_half)[1:]
+                half["saving_interval_percent"] = self.saving(name, sessions=self.test_half)[1:]
         return {
             "scenario": self.prepared.scenario.to_dict(),
             "trace": {

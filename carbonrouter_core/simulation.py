@@ -107,9 +107,9 @@ def replay(
     trace = placed.trace
     n = trace.n_turns
     decisions = Decisions(
-        deployment=np.full(n, UNSERVED, np.int16),
-        wanted=np.full(n, UNSERVED, np.int16),
-        home=np.full(n, UNSERVED, np.int16),
+        deployment=np.full(n, UNSERVED, np.int32),
+        wanted=np.full(n, UNSERVED, np.int32),
+        home=np.full(n, UNSERVED, np.int32),
         cached_tokens=np.zeros(n, np.int64),
         reason=np.zeros(n, np.int8),
         missed_ceiling=np.zeros(n, np.bool_),
@@ -214,8 +214,6 @@ def decide(
         note.reason = reasons.UNSERVED
         return choice
     note.missed_ceiling = missed
-    if session.current < 0:
-        note.reason = reasons.FIRST
     return choice
 
 

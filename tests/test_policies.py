@@ -71,7 +71,7 @@ def test_once_the_cache_has_expired_carbonrouter_moves_too() -> None:
     prepared = make_world(later, ONE_MODEL, mg_per_j=[[1.0, 1.01], [1.0, 0.5]])
     run = run_policy(prepared, "carbonrouter")
     assert served_by(prepared, run) == ["M G north", "M G south"]
-    assert run.decisions.reason.tolist() == [reasons.FIRST, reasons.EXPIRED]
+    assert run.decisions.reason.tolist() == [reasons.FRESH, reasons.FRESH]
     assert sites(prepared, "sticky") == ["north", "north"]  # at 1,060 mg
 
 
@@ -82,7 +82,7 @@ def test_moving_pays_where_the_history_is_short() -> None:
     )
     run = run_policy(prepared, "carbonrouter-no-gate")
     assert served_by(prepared, run) == ["M G north", "M G south"]
-    assert run.decisions.reason.tolist() == [reasons.FIRST, reasons.MOVED]
+    assert run.decisions.reason.tolist() == [reasons.FRESH, reasons.MOVED]
     assert as_mg(run.charges.carbon_g) == [15.0, 60.0]
 
 
@@ -308,7 +308,7 @@ def test_the_gate_holds_a_small_saving() -> None:
     prepared = gated(6.0)
     decisions = run_policy(prepared, "carbonrouter").decisions
     assert served_by(prepared, "carbonrouter") == ["L G north", "L G north"]
-    assert decisions.reason.tolist() == [reasons.FIRST, reasons.HELD]
+    assert decisions.reason.tolist() == [reasons.FRESH, reasons.HELD]
     assert decisions.p_back[1] == pytest.approx(P_BACK)
     assert decisions.saving_g[1] * 1e3 == pytest.approx(30.0)
     assert decisions.rebuild_g[1] * 1e3 == pytest.approx(REBUILD_MG)
@@ -323,7 +323,7 @@ def test_the_gate_lets_a_large_saving_go() -> None:
     prepared = gated(2.0)
     decisions = run_policy(prepared, "carbonrouter").decisions
     assert served_by(prepared, "carbonrouter") == ["L G north", "S G north"]
-    assert decisions.reason.tolist() == [reasons.FIRST, reasons.MOVED]
+    assert decisions.reason.tolist() == [reasons.FRESH, reasons.MOVED]
     assert decisions.p_back[1] == pytest.approx(P_BACK)
     assert decisions.saving_g[1] * 1e3 == pytest.approx(430.0)
     assert decisions.rebuild_g[1] * 1e3 == pytest.approx(REBUILD_MG)
@@ -359,7 +359,7 @@ def test_the_gate_is_not_asked_when_home_has_expired() -> None:
     decisions = run_policy(prepared, "carbonrouter").decisions
     # cold, L would cost 210 x 4 + 800 = 1,640 mg
     assert served_by(prepared, "carbonrouter")[1] == "S G north"
-    assert decisions.reason[1] == reasons.EXPIRED
+    assert decisions.reason[1] == reasons.FRESH
     assert np.isnan(decisions.p_back[1])
 
 

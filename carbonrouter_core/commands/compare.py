@@ -74,16 +74,19 @@ def _table(comparison: Comparison, chosen: Sequence[str]) -> str:
         f"{trace.n_turns:,} turns, {scenario.window_days} days from {scenario.window_start} UTC",
         "",
         f"{'policy':<24}{scale.unit + ' CO2e':>11}{'saving %':>10}{'95 % interval':>18}"
-        f"{'> ' + str(LONG_SESSION_TURNS) + ' turns %':>12}{'recompute %':>13}"
+        f"{'> ' + str(LONG_SESSION_TURNS) + ' turns %':>12}{'test half %':>13}{'95 % interval':>18}"
+        f"{'recompute %':>13}"
         f"{'moves/sess.':>12}{'quality':>9}{'TTFT ms':>9}{'latency s':>11}",
     ]
     for name, one in figures.items():
         long = comparison.figures(name, comparison.long_sessions)
+        half = comparison.saving(name, sessions=comparison.test_half)
         lines.append(
             f"{name:<24}{one['carbon_g'] * scale.factor:>11.3f}"
             f"{_number(one['saving_vs_faircarbon_percent'], 1):>10}"
             f"{_interval(comparison.saving(name)):>18}"
             f"{_number(long['saving_vs_faircarbon_percent'], 1):>12}"
+            f"{_number(half.value_percent, 1):>13}{_interval(half):>18}"
             f"{_number(one['recompute_share'], 1, 100):>13}"
             f"{_number(one['moves_per_session'], 2):>12}{_number(one['quality_mean'], 3):>9}"
             f"{_number(one['ttft_ms_mean'], 0):>9}{_number(one['latency_ms_mean'], 1, 1e-3):>11}"
@@ -91,7 +94,11 @@ def _table(comparison: Comparison, chosen: Sequence[str]) -> str:
     unserved = figures[chosen[0]]["unserved_turns"]
     if unserved:
         lines += ["", f"{unserved:,} turns are unserved: no model holds their context."]
-    lines += [""] + [f"note: {warning}" for warning in comparison.prepared.warnings]
+    lines += [
+        "",
+        "test half: the sessions nothing was learned from; evidence is theirs.",
+    ]
+    lines += [f"note: {warning}" for warning in comparison.prepared.warnings]
     return "\n".join(lines).rstrip()
 
 

@@ -14,6 +14,7 @@ from carbonrouter_core.policies import (
     carbonrouter,
     faircarbon,
     free_migration,
+    lookahead,
     model_size,
     optimum,
     regions,
@@ -41,6 +42,11 @@ class Policy:
 _ALL = (
     Policy("carbonrouter", "CarbonRouter", "least cache-aware carbon, then the gate"),
     Policy("carbonrouter-no-gate", "CarbonRouter, no gate", "least cache-aware carbon"),
+    Policy(
+        "carbonrouter-lookahead",
+        "CarbonRouter, look-ahead",
+        "least carbon now and over the turns likely to follow",
+    ),
     Policy("faircarbon", "FairCarbon", "least carbon of each query by itself (reconstruction)"),
     Policy(
         "faircarbon-full-prompt",
@@ -79,6 +85,7 @@ BASELINE = "faircarbon"
 
 _CARBONROUTER = CODES["carbonrouter"]
 _NO_GATE = CODES["carbonrouter-no-gate"]
+_LOOKAHEAD = CODES["carbonrouter-lookahead"]
 _FAIRCARBON = CODES["faircarbon"]
 _FULL_PROMPT = CODES["faircarbon-full-prompt"]
 _STICKY = CODES["sticky"]
@@ -118,6 +125,8 @@ def choose(
         return carbonrouter.choose(fleet, rules, turn, session, cached, g_per_j, carbon_g, note)
     if code == _NO_GATE:
         return carbonrouter.choose_without_gate(cached, carbon_g, note)
+    if code == _LOOKAHEAD:
+        return lookahead.choose(fleet, rules, turn, session, cached, g_per_j, carbon_g, note)
     if code == _FAIRCARBON:
         return faircarbon.choose(fleet, rules, turn, g_per_j, carbon_g, note, False)
     if code == _FULL_PROMPT:

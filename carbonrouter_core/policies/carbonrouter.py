@@ -17,9 +17,11 @@ def choose_without_gate(cached: Array, carbon_g: Array, note: Record) -> int:
     choice, home = cheapest(carbon_g), note.home
     note.wanted = choice
     if home < 0:
-        note.reason = reasons.EXPIRED
+        note.reason = reasons.FRESH
+    elif choice == home:
+        note.reason = reasons.STAYED
     else:
-        note.reason = reasons.STAYED if choice == home else reasons.MOVED
+        note.reason = reasons.FORCED if carbon_g[home] == np.inf else reasons.MOVED
     return choice
 
 

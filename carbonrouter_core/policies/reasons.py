@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 UNSERVED = 0
-FIRST = 1
+FRESH = 1
 STAYED = 2
 MOVED = 3
 HELD = 4
-EXPIRED = 5
-RULE = 6
+RULE = 5
+FORCED = 6
+AHEAD_STAYED = 7
+AHEAD_MOVED = 8
 
 WORDS = {
     UNSERVED: "No model holds this context.",
-    FIRST: "First turn: nothing is cached, the cheapest candidate serves.",
+    FRESH: "Nothing of this session is cached anywhere: the cheapest candidate serves.",
     STAYED: "Stays: with its history cached here this is the cheapest candidate.",
     MOVED: "Moves: another candidate is cheaper even with the history recomputed there.",
     HELD: "Held: moving would save a little now, but the session would likely come back.",
-    EXPIRED: "No live cache: the history is recomputed wherever the turn goes.",
     RULE: "The rule of this policy, which does not weigh moves.",
+    FORCED: "Has to move: where the history is cached, this turn is not feasible.",
+    AHEAD_STAYED: "Stays: moving is cheaper now, but dearer over the turns likely to follow.",
+    AHEAD_MOVED: "Moves: not the cheapest now, but over the turns likely to follow.",
 }
 """Sentence for each code."""

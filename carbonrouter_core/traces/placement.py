@@ -25,6 +25,12 @@ from carbonrouter_core.units import HOURS_PER_DAY, S_PER_DAY, S_PER_HOUR
 RAGPULSE_CLOCK_START_H = 12
 """Local hour at which the RAGPulse clock starts."""
 
+TIME_DECIMALS = 3
+"""Placed times are whole milliseconds."""
+
+VISIT_BREAK_S = 1800.0
+"""A longer gap in RAGPulse begins another visit of the same user, not another turn of one."""
+
 GAP_TABLES = ("mooncake", "ragpulse")
 
 
@@ -98,7 +104,9 @@ def place(
             relative_s = trace.t_s - np.repeat(trace.t_s[trace.offsets[:-1]], trace.session_turns)
         else:
             relative_s = _relative_times(trace, seed, gap_table(gaps, gap_median_s))
-        start_s = session_s[trace.session_index] + relative_s
+        # Whole milliseconds: sums of gaps may differ in the last bits with the order they were
+        # added in, and "within idle_s" must not hang on that.
+        start_s = np.round(session_s[trace.session_index] + relative_s, TIME_DECIMALS)
     if trace.difficulty is not None:
         difficulty, source = trace.difficulty, "predicted from the text of the prompts"
     else:
@@ -179,6 +187,7 @@ def gap_table(name: str, median_s: float | None = None) -> np.ndarray:
 def _gaps(name: str) -> np.ndarray:
     if name == "mooncake":
         requests = pd.read_parquet(data_path("mooncake_conversation_sessions.parquet"))
-        return np.sort(requests["gap_s"].dropna().to_numpy(np.float64))
+        return np.sort(np.round(requests["gap_s"].dropna().to_numpy(np.float64), TIME_DECIMALS))
     turns = pd.read_parquet(data_path("ragpulse_turns.parquet")).sort_values(["session", "turn"])
-    return np.sort(turns.groupby("session")["t_s"].diff().dropna().to_numpy(np.float64))
+    gaps_s = turns.groupby("session")["t_s"].diff().dropna().to_numpy(np.float64)
+    return np.sort(gaps_s[gaps_s <= VISIT_BREAK_S])

@@ -29,6 +29,7 @@ class Training:
     difficulty_mean: float
     difficulty_spread: float
     difficulty_correlation: float
+    difficulty_persistence: float
     note: str = ""
 
     def gap_within(self, idle_s: float) -> float:
@@ -61,6 +62,7 @@ def learn(placed: PlacedTrace) -> Training:
         difficulty_mean=mean,
         difficulty_spread=spread,
         difficulty_correlation=correlation,
+        difficulty_persistence=persistence(placed.difficulty, trace.session_index, rows),
         note=note,
     )
 
@@ -78,3 +80,24 @@ def survival(session_turns: np.ndarray) -> np.ndarray:
     pooled_risk = at_risk[~enough].sum()
     pooled = going_on[~enough].sum() / pooled_risk if pooled_risk else 0.0
     return np.r_[going_on[enough] / at_risk[enough], pooled]
+
+
+def persistence(difficulty: np.ndarray, session: np.ndarray, rows: np.ndarray) -> float:
+    """How much more alike two turns are when they follow each other, from 0 to 1.
+
+    (r1 - r2) / (1 - r2) with r the autocorrelation of difficulty within sessions at lags 1
+    and 2: what lag 1 has beyond the session's own level, which lag 2 has too.
+    """
+    one, two = (_autocorrelation(difficulty, session, rows, lag) for lag in (1, 2))
+    return min(max((one - two) / (1.0 - two), 0.0), 1.0) if two < 1.0 else 0.0
+
+
+def _autocorrelation(
+    difficulty: np.ndarray, session: np.ndarray, rows: np.ndarray, lag: int
+) -> float:
+    pairs = rows[lag:] & (session[lag:] == session[:-lag])
+    deviation = difficulty - difficulty[rows].mean()
+    variance = float((deviation[rows] ** 2).mean())
+    if not pairs.any() or variance == 0.0:
+        return 0.0
+    return float((deviation[lag:] * deviation[:-lag])[pairs].mean()) / variance

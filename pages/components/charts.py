@@ -282,7 +282,7 @@ def saving_by_length(
     )
     figure.update_layout(annotations=labels)
     figure.update_xaxes(
-        title_text=f"Turns in the session, and share of {against}'s carbon (%)",
+        title_text=f"Turns (and share of {against}'s carbon, %)",
         tickvals=places,
         ticktext=ticks,
         showgrid=False,

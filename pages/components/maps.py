@@ -36,6 +36,11 @@ NARROWEST_ARC_PX, WIDEST_ARC_PX = 1.5, 9.0
 ARC_STEPS = 36
 ARC_BEND = 0.22
 """How far an arc leaves the straight line, as a share of its length."""
+LABEL_PX, LABEL_GAP_PX = 14, 6
+LABEL_WIDTH = 0.56
+"""Width of a letter of the labels' font, on average, as a share of its size."""
+CLOSEST_ZOOM = 5
+"""Zoom of the view of a single site."""
 HEADROOM_DEGREES = 12.0
 """Space left around the sites when the view is fitted to them."""
 
@@ -122,43 +127,95 @@ def _narrowest_px(present: bool) -> int:
     return PRESENT_MAP_WIDTH_PX if present else MAP_WIDTH_PX
 
 
-def _view(sites: pd.DataFrame, width_px: int, height_px: int) -> tuple[pdk.ViewState, float]:
-    """A view that holds all sites at this size, and its degrees per pixel."""
-    west, east = sites["longitude"].min(), sites["longitude"].max()
-    south = _mercator_y(max(sites["latitude"].min() - HEADROOM_DEGREES, -70))
-    north = _mercator_y(min(sites["latitude"].max() + HEADROOM_DEGREES, 78))
-    span_x = east - west + 2 * HEADROOM_DEGREES
-    degrees_per_px = max(span_x / width_px, (north - south) / height_px, 360 / (512 * 2**5))
-    # At zoom z the world, 360 degrees, is 512 * 2**z pixels wide.
-    zoom = math.log2(360 / (512 * degrees_per_px))
-    view = pdk.ViewState(
-        longitude=round(float((west + east) / 2), 3),
-        latitude=round(_latitude((south + north) / 2), 3),
-        zoom=round(zoom, 2),
-        min_zoom=-0.5,
-        max_zoom=6,
-        pitch=0,
+@dataclass(frozen=True)
+class _View:
+    """What part of the world the map shows; its middle and its scale."""
+
+    longitude: float
+    mercator_y: float
+    degrees_per_px: float
+    width_px: int
+    height_px: int
+
+    def state(self) -> pdk.ViewState:
+        """The same for deck.gl: at zoom z the world, 360 degrees, is 512 * 2**z pixels wide."""
+        return pdk.ViewState(
+            longitude=round(self.longitude, 3),
+            latitude=round(_latitude(self.mercator_y), 3),
+            zoom=round(math.log2(360 / (512 * self.degrees_per_px)), 2),
+            min_zoom=-0.5,
+            max_zoom=CLOSEST_ZOOM + 1,
+            pitch=0,
+        )
+
+
+def _view(sites: pd.DataFrame, width_px: int, height_px: int) -> _View:
+    """The view that holds all sites at this size."""
+    west, east = float(sites["longitude"].min()), float(sites["longitude"].max())
+    south = _mercator_y(max(float(sites["latitude"].min()) - HEADROOM_DEGREES, -70))
+    north = _mercator_y(min(float(sites["latitude"].max()) + HEADROOM_DEGREES, 78))
+    degrees_per_px = max(
+        (east - west + 2 * HEADROOM_DEGREES) / width_px,
+        (north - south) / height_px,
+        360 / (512 * 2**CLOSEST_ZOOM),
     )
-    return view, degrees_per_px
+    return _View((west + east) / 2, (south + north) / 2, degrees_per_px, width_px, height_px)
 
 
-def _label_sides(sites: pd.DataFrame, degrees_per_px: float) -> list[str]:
-    """For each site, the side its label stands on: away from a close neighbour."""
-    close = 150 * degrees_per_px
-    sides = []
-    for row in sites.itertuples():
-        others = [
-            other
-            for other in sites.itertuples()
-            if other.region != row.region
-            and abs(other.longitude - row.longitude) < close
-            and abs(_mercator_y(other.latitude) - _mercator_y(row.latitude)) < close / 3
-        ]
-        to_the_right = sum(other.longitude >= row.longitude for other in others)
-        near_edge = row.longitude == sites["longitude"].max() and len(sites) > 1
-        left = to_the_right > len(others) - to_the_right or (near_edge and not others)
-        sides.append("end" if left else "start")
-    return sides
+def _label_places(
+    served: pd.DataFrame, radii_px: list[float], size_px: float, view: _View
+) -> list[tuple[str, float]]:
+    """For each site, the anchor of its label and how many pixels below the site it stands.
+
+    Labels take their place one after the other, the busiest site first: the place that covers
+    least of other sites, of labels that stand already, and of what is outside the map.
+    """
+    sites_px = [
+        (
+            (row.longitude - view.longitude) / view.degrees_per_px,
+            (view.mercator_y - _mercator_y(row.latitude)) / view.degrees_per_px,
+        )
+        for row in served.itertuples()
+    ]
+    dots = [
+        (x - radius, y - radius, x + radius, y + radius)
+        for (x, y), radius in zip(sites_px, radii_px, strict=True)
+    ]
+    half_width, half_height = view.width_px / 2, view.height_px / 2
+    taken: list[tuple[float, float, float, float]] = []
+    places = []
+    for index, row in enumerate(served.itertuples()):
+        (x, y), gap = sites_px[index], radii_px[index] + LABEL_GAP_PX
+        width = LABEL_WIDTH * size_px * max(len(line) for line in _label(row).split("\n"))
+        height = 2.6 * size_px
+        others = dots[:index] + dots[index + 1 :] + taken
+        best: tuple[float, str, float, tuple[float, float, float, float]] | None = None
+        for drop in (0.0, -height / 2, height / 2):
+            for anchor, left in (("start", x + gap), ("end", x - gap - width)):
+                box = (left, y + drop - height / 2, left + width, y + drop + height / 2)
+                outside = width * height - _overlap(
+                    box, (-half_width, -half_height, half_width, half_height)
+                )
+                cost = outside + sum(_overlap(box, other) for other in others) + abs(drop)
+                if best is None or cost < best[0]:
+                    best = (cost, anchor, drop, box)
+        assert best is not None
+        taken.append(best[3])
+        places.append((best[1], best[2]))
+    return places
+
+
+def _overlap(
+    first: tuple[float, float, float, float], second: tuple[float, float, float, float]
+) -> float:
+    """Area that two boxes (left, top, right, bottom) share."""
+    width = min(first[2], second[2]) - max(first[0], second[0])
+    height = min(first[3], second[3]) - max(first[1], second[1])
+    return max(width, 0.0) * max(height, 0.0)
+
+
+def _label(row: Any) -> str:
+    return f"{row.city}\n{fmt.number(row.mean_intensity_g_per_kwh)} g/kWh"
 
 
 def site_map(
@@ -184,7 +241,7 @@ def site_map(
     all_turns = served["turns"].sum()
     served["share_percent"] = 100 * served["turns"] / all_turns if all_turns else 0.0
     height = PRESENT_MAP_HEIGHT_PX if present else MAP_HEIGHT_PX
-    view, degrees_per_px = _view(served, _narrowest_px(present), height)
+    view = _view(served, _narrowest_px(present), height)
     place = {row.region: (float(row.longitude), float(row.latitude)) for row in served.itertuples()}
     city = dict(zip(served["region"], served["city"], strict=True))
     layers = [
@@ -203,11 +260,11 @@ def site_map(
     if users is not None:
         layers.append(_user_layer(users, place, city, colours))
     flows = _flows(moves, place, city)
-    layers += _move_layers(flows, policy_id, degrees_per_px)
-    layers += _site_layers(served, degrees_per_px, mass, colours, present)
+    layers += _move_layers(flows, policy_id, view.degrees_per_px)
+    layers += _site_layers(served, view, mass, colours, present)
     deck = pdk.Deck(
         layers=layers,
-        initial_view_state=view,
+        initial_view_state=view.state(),
         map_provider="carto",
         map_style=_background_style(colours.sea),
         tooltip={
@@ -332,28 +389,31 @@ def _user_layer(
 
 def _site_layers(
     served: pd.DataFrame,
-    degrees_per_px: float,
+    view: _View,
     mass: fmt.Mass,
     colours: theme.Palette,
     present: bool,
 ) -> list[pdk.Layer]:
     grow = 1.3 if present else 1.0
     most = float(served["turns"].max()) or 1.0
+    # Area by turns, so the radius goes by the root.
+    radii_px = [
+        grow * (SMALLEST_SITE_PX + (LARGEST_SITE_PX - SMALLEST_SITE_PX) * math.sqrt(turns / most))
+        for turns in served["turns"]
+    ]
+    size_px = LABEL_PX * grow
+    places = _label_places(served, radii_px, size_px, view)
     rows = []
-    for row, side in zip(served.itertuples(), _label_sides(served, degrees_per_px), strict=True):
-        # Area by turns, so the radius goes by the root.
-        radius = SMALLEST_SITE_PX + (LARGEST_SITE_PX - SMALLEST_SITE_PX) * math.sqrt(
-            row.turns / most
-        )
+    for row, radius, (anchor, drop) in zip(served.itertuples(), radii_px, places, strict=True):
         assumed = " (assumed)" if row.pue_assumed else ""
         rows.append(
             {
                 "position": [float(row.longitude), float(row.latitude)],
-                "radius": radius * grow,
+                "radius": radius,
                 "colour": [*theme.intensity_colour(row.mean_intensity_g_per_kwh), 255],
-                "label": f"{row.city}\n{fmt.number(row.mean_intensity_g_per_kwh)} g/kWh",
-                "anchor": side,
-                "offset": [(radius * grow + 6) * (-1 if side == "end" else 1), 0],
+                "label": _label(row),
+                "anchor": anchor,
+                "offset": [(radius + LABEL_GAP_PX) * (-1 if anchor == "end" else 1), drop],
                 "tip": (
                     f"<b>{escape(row.city)}</b> (zone {escape(row.zone)})"
                     f"<br>{fmt.number(row.mean_intensity_g_per_kwh)} gCO2e/kWh on average"
@@ -384,7 +444,7 @@ def _site_layers(
             data=rows,
             get_position="position",
             get_text="label",
-            get_size=14 * grow,
+            get_size=size_px,
             get_color=list(colours.label),
             get_text_anchor="anchor",
             get_alignment_baseline=pdk.types.String("center"),

@@ -40,7 +40,8 @@ def start(title: str) -> Page:
     for sheet in STYLE_SHEETS:
         if sheet.is_file():
             st.html(sheet)
-    st.html(f"<style>:root {{ --cr-page: {theme.palette().background}; }}</style>")
+    colours = theme.palette()
+    st.html(f"<style>:root {{--cr-page: {colours.background}; --cr-sea: {colours.sea}}}</style>")
     bar = st.container(key="scenario-bar", horizontal=True, vertical_alignment="center")
     with bar:
         strip = st.empty()
@@ -62,14 +63,16 @@ def start(title: str) -> Page:
             except core.CarbonRouterError as error:
                 wrong = str(error)
     scenario = controls.current()
-    strip.html(_strip(title, scenario))
+    strip.html(_strip(title, scenario, runnable=not wrong))
     return Page(scenario, present, wrong)
 
 
-def _strip(title: str, scenario: core.Scenario) -> str:
+def _strip(title: str, scenario: core.Scenario, *, runnable: bool) -> str:
     """Title, scenario name and distance from its preset. The name is the user's own text."""
     preset_name, changes = controls.distance(scenario)
-    if not changes:
+    if not runnable:
+        distance = f"changed from preset {escape(preset_name)}, and cannot be run"
+    elif not changes:
         distance = f"exactly as preset {escape(preset_name)}"
     else:
         count = f"{len(changes)} change{'' if len(changes) == 1 else 's'}"
@@ -105,6 +108,7 @@ def guard() -> Iterator[None]:
 
 def problem(title: str, message: str) -> None:
     """A box that says what is wrong; ``message`` is shown as plain text."""
+    message = message[:1].upper() + message[1:]  # some begin with the name of a field
     st.html(
         f'<div class="cr-problem" role="alert"><h2>{escape(title)}</h2><p>{escape(message)}</p>'
         "<p class='cr-muted'>Nothing is lost: change the choice in the controls, or pick a preset "

@@ -158,7 +158,9 @@ def test_presenting(open_tab: OpenTab) -> None:
 def test_a_phone_shows_everything_without_sideways_scrolling(open_tab: OpenTab) -> None:
     tab = open_tab(**PHONE)
 
+    tab.page.wait_for_timeout(2000)
     tab.shot("overview-390")
+    assert drawn_colours(tab.page, MAP)[theme.LIGHT.land] > 5000
     assert tab.page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"]
     for selector in (".cr-hero", ".cr-kpis", MAP, "[data-testid=stPlotlyChart]"):
         box = tab.page.locator(selector).first.bounding_box()
@@ -186,7 +188,7 @@ def test_an_impossible_choice_is_explained_and_mended(open_tab: OpenTab) -> None
     tab.page.wait_for_selector(".cr-problem")
 
     tab.shot("overview-problem")
-    assert "regions is empty" in tab.text(".cr-problem")
+    assert "Regions is empty" in tab.text(".cr-problem")
     assert "Traceback" not in tab.page.content()
     tab.page.get_by_role("button", name="Back to preset Paper").click()
     tab.page.wait_for_selector(".cr-hero")

@@ -180,3 +180,12 @@ def test_the_map_is_also_told_in_words() -> None:
     assert "1,300 times: 300 to another model and 1,000 to another region only" in told
     assert "1,200 of them cross regions, most often from Aachen" in told
     assert "No session ever moves" in drawn([]).description
+
+
+def test_labels_of_close_sites_do_not_cover_each_other() -> None:
+    layers = {layer["id"]: layer for layer in json.loads(drawn([]).deck.to_json())["layers"]}
+    placed = {
+        row["label"].split("\n")[0]: (row["anchor"], row["offset"][1])
+        for row in layers["site-labels"]["data"]
+    }
+    assert placed["Aachen"] != placed["<b>Bonn</b>"]

@@ -169,7 +169,7 @@ def test_nothing_chosen_is_said_and_can_be_mended(
 
     app.multiselect(key=f"control_{field}").set_value([]).run()
     assert not app.exception
-    assert f"{field} is empty" in html(app, "cr-problem")
+    assert f"{field} is empty" in html(app, "cr-problem").lower()
     assert not app.get("plotly_chart")
 
     app.multiselect(key=f"control_{field}").set_value(chosen).run()

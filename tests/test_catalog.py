@@ -281,7 +281,6 @@ def test_a_gpu_type_that_is_nowhere_is_named_in_a_warning() -> None:
         ),
         ({"user_mix": {"Europe": 1.0}}, "Unknown region 'Europe'"),
         ({"pue_overrides": {"London": 1.1}}, "Unknown region 'London'"),
-        ({"gpu_regions": {"B100": ("us-west2",)}}, "Unknown GPU type 'B100'"),
         ({"gpu_regions": {"B200-180GB": ("us-west99",)}}, "Unknown region 'us-west99'"),
     ],
 )

@@ -205,8 +205,7 @@ def test_within_an_hour_starts_are_spread() -> None:
 @pytest.mark.parametrize(("name", "median_s"), [("mooncake", 126), ("ragpulse", 38)])
 def test_gap_tables_have_the_medians_of_their_sources(name: str, median_s: float) -> None:
     table = gap_table(name)
-    # DESIGN's 38 s is the median of RAGPulse's gaps up to half an hour; of all of them it is 40 s
-    assert np.median(table) == pytest.approx(median_s, abs=2)
+    assert np.median(table) == pytest.approx(median_s, abs=0.5)
     assert (table >= 0).all()
     assert (np.diff(table) >= 0).all()
 

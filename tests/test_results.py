@@ -121,7 +121,7 @@ def moved_by_hand(deployments: list[int]) -> Comparison:
     )
     prepared = make_world(make_trace({"a": [T(10, 10)] * 5, "b": [T(10, 10)] * 2}), catalog)
     run = run_policy(prepared, "sticky")
-    decisions = run.decisions._replace(deployment=np.array(deployments, np.int16))
+    decisions = run.decisions._replace(deployment=np.array(deployments, np.int32))
     return Comparison(prepared, {"sticky": dataclasses.replace(run, decisions=decisions)})
 
 

@@ -115,7 +115,10 @@ def _look_up(
 
 def utc_text(time_s: float) -> str:
     """``2024-05-13T00:00Z`` for an epoch time in seconds."""
-    return datetime.fromtimestamp(time_s, UTC).strftime("%Y-%m-%dT%H:%MZ")
+    try:
+        return datetime.fromtimestamp(time_s, UTC).strftime("%Y-%m-%dT%H:%MZ")
+    except (ValueError, OverflowError, OSError):  # no calendar goes that far
+        return f"{time_s:.3g} s after 1970"
 
 
 def builtin_series(basis: str) -> Mapping[str, ZoneSeries]:

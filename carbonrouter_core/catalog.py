@@ -31,13 +31,13 @@ MODEL_COLUMNS = (
     Column("hf_id", "text", "identifier on Hugging Face", optional=True),
     Column("total_params_b", "number", "parameters", "10^9", TINY, 1e5),
     Column("active_params_b", "number", "parameters used per token", "10^9", TINY, 1e5),
-    Column("layers", "number", "layers", "", 1, 1e4),
-    Column("global_layers", "number", "layers that see the whole context", "", 0, 1e4),
-    Column("window_tokens", "number", "window of the other layers", "tokens", 1, 1e9, True),
-    Column("attention_dim", "number", "heads x head dimension", "", 1, 1e6),
+    Column("layers", "whole", "layers", "", 1, 1e4),
+    Column("global_layers", "whole", "layers that see the whole context", "", 0, 1e4),
+    Column("window_tokens", "whole", "window of the other layers", "tokens", 1, 1e9, True),
+    Column("attention_dim", "whole", "heads x head dimension", "", 1, 1e6),
     Column("kv_bytes_per_token", "number", "KV cache of one token", "B", 1, 1e9),
     Column("weight_bytes_per_param", "number", "precision of the weights", "B", 0.1, 8),
-    Column("context_tokens", "number", "context window", "tokens", 1, 1e9),
+    Column("context_tokens", "whole", "context window", "tokens", 1, 1e9),
     Column("mmlu_pro_percent", "number", "published accuracy on MMLU-Pro", "%", 0.1, 99.9),
     Column("quality_source", "text", "where the accuracy is published", optional=True),
 )
@@ -53,7 +53,7 @@ GPU_COLUMNS = (
 ENERGY_COLUMNS = (
     Column("model", "text", "name of the model"),
     Column("gpu", "text", "name of the GPU type"),
-    Column("n_gpus", "number", "GPUs of one replica", "", 1, 1024),
+    Column("n_gpus", "whole", "GPUs of one replica", "", 1, 1024),
     Column("batch", "number", "sequences decoding together", "", 1, 1e5),
     Column("prefill_j_per_token", "number", "GPU energy of prefill", "J/token", TINY, 1e4),
     Column("prefill_ms_per_token", "number", "time of prefill", "ms/token", TINY, 1e4),
@@ -198,9 +198,9 @@ def _load(models: Path, gpus: Path, regions: Path, energy: Path, rtt: Path) -> C
     for kind, known in (("model", model_table), ("gpu", gpu_table)):
         strange = ~points[kind].isin(list(known))
         if strange.any():
-            line = int(strange.to_numpy().argmax()) + 2
+            line = points.index[strange.to_numpy().argmax()]
             raise CatalogError(
-                f"{energy.name}, line {line}: {kind} {points[kind][line - 2]!r} "
+                f"{energy.name}, line {line}: {kind} {points[kind][line]!r} "
                 f"is not in the {kind} table; add it there first."
             )
     rtt_rows = _rows(rtt, RTT_COLUMNS, "from_region", "to_region")

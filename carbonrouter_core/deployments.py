@@ -18,7 +18,7 @@ from carbonrouter_core import costs
 from carbonrouter_core.catalog import Catalog, EnergyCurve, Gpu, Model, Region
 from carbonrouter_core.errors import ScenarioError
 from carbonrouter_core.quality import ability_from_accuracy
-from carbonrouter_core.scenario import Scenario
+from carbonrouter_core.scenario import DEFAULT_GPU_REGIONS, Scenario
 from carbonrouter_core.tables import unknown
 from carbonrouter_core.traces.schema import Trace
 
@@ -239,8 +239,11 @@ def _chosen(
 
     for name in (*user_regions, *scenario.pue_overrides):
         look_up("region", [name], catalog.regions)
-    for gpu in scenario.gpus:
-        look_up("region", scenario.gpu_regions.get(gpu, ()), catalog.regions)
+    for gpu, where in scenario.gpu_regions.items():
+        if gpu in scenario.gpus or gpu not in DEFAULT_GPU_REGIONS:
+            # a GPU type that the defaults name and nobody chose need not be in the catalog
+            look_up("GPU type", [gpu], catalog.gpus)
+            look_up("region", where, catalog.regions)
     return (
         look_up("model", scenario.models, catalog.models),
         look_up("GPU type", scenario.gpus, catalog.gpus),

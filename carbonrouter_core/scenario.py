@@ -17,8 +17,14 @@ from carbonrouter_core.tables import unknown
 from carbonrouter_core.traces.placement import GAP_TABLES
 from carbonrouter_core.units import S_PER_DAY
 
+MAX_SHOWN = 80
+"""Characters of a wrong value that an error repeats."""
+
 COPIES = ("latest", "all")
 CEILING_ON = ("latency", "ttft")
+
+DEFAULT_GPU_REGIONS = {"B200-180GB": ("europe-west3",)}
+"""New GPUs are not everywhere (DESIGN §9)."""
 
 
 def _field(default: Any, meaning: str, unit: str = "", **limits: Any) -> Any:
@@ -51,7 +57,7 @@ class Scenario:
         "models",
     )
     gpu_regions: Mapping[str, tuple[str, ...]] = _field(
-        {"B200-180GB": ("europe-west3",)},
+        DEFAULT_GPU_REGIONS,
         "regions that have a GPU type, where not all have it",
     )
     user_mix: Mapping[str, float] = _field(
@@ -97,7 +103,7 @@ class Scenario:
             if not 1.0 <= pue <= 5.0:
                 raise ScenarioError(f"pue_overrides of {region} is {pue}; a PUE is from 1 to 5.")
 
-    def replace(self, **changes: Any) -> Scenario:
+    def replace(self, /, **changes: Any) -> Scenario:
         """A copy with ``changes``; an unknown field is a :class:`ScenarioError`."""
         for name in changes:
             if name not in FIELDS:
@@ -184,7 +190,7 @@ def _plain(value: Any) -> Any:
 def _checked(spec: Any, value: Any) -> Any:
     """``value`` in the type of its field, or an error that names field, value and rule."""
     kind, limits = spec.type, spec.metadata
-    wrong = ScenarioError(f"{spec.name} is {value!r}; it must be {_rule(kind, limits)}.")
+    wrong = ScenarioError(f"{spec.name} is {_shown(value)}; it must be {_rule(kind, limits)}.")
     if value is None and "None" in kind:
         return None
     if kind == "date":
@@ -198,7 +204,7 @@ def _checked(spec: Any, value: Any) -> Any:
             raise wrong
         if not limits["low"] <= value <= limits["high"] or (kind == "int" and value != int(value)):
             raise wrong
-        return int(value) if kind == "int" else float(value)
+        return int(value) if kind == "int" else float(value) + 0.0  # no -0.0: it hashes apart
     if kind.startswith("tuple"):
         return _names(value, wrong)
     if kind.startswith("Mapping"):
@@ -207,7 +213,7 @@ def _checked(spec: Any, value: Any) -> Any:
         return MappingProxyType(
             {
                 str(key): _names(item, wrong) if "tuple" in kind else _weight(item, wrong)
-                for key, item in value.items()
+                for key, item in sorted(value.items(), key=lambda pair: str(pair[0]))
             }
         )
     if not isinstance(value, str) or len(value) > limits.get("max_length", 4096):
@@ -239,7 +245,19 @@ def _names(value: Any, wrong: ScenarioError) -> tuple[str, ...]:
 def _weight(value: Any, wrong: ScenarioError) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise wrong
-    return float(value)
+    try:
+        return float(value) + 0.0
+    except OverflowError:
+        raise wrong from None
+
+
+def _shown(value: Any) -> str:
+    """``value`` as it is written in code, cut to a readable length."""
+    try:
+        text = repr(value)
+    except ValueError:  # Python writes no number of thousands of digits
+        return "a number of thousands of digits"
+    return text if len(text) <= MAX_SHOWN else text[:MAX_SHOWN] + " …"
 
 
 def _rule(kind: str, limits: Mapping[str, Any]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import difflib
 import math
 from collections.abc import Collection, Iterable, Sequence
@@ -15,7 +16,7 @@ from carbonrouter_core.errors import CatalogError
 
 @dataclass(frozen=True)
 class Column:
-    """One column of a table: its name, kind ("text" or "number"), unit, range and meaning."""
+    """A column of a table: name, kind ("text", "number" or "whole"), meaning, unit and range."""
 
     name: str
     kind: str
@@ -42,56 +43,78 @@ def unknown(kind: str, word: str, known: Collection[str]) -> str:
 def read_table(path: Path, columns: Sequence[Column], key: Sequence[str]) -> pd.DataFrame:
     """The CSV at ``path`` as a frame with exactly ``columns``, checked cell by cell.
 
-    Raises :class:`CatalogError` naming file, line and column for an unknown or missing
-    column, an empty cell that must not be, a number that is none or out of range, or a
-    key that stands twice.
+    The index is each row's line in the file. Raises :class:`CatalogError` naming file, line
+    and column for an unknown or missing column, an empty cell that must not be, a number that
+    is none or out of range, a row of another length, or a key that stands twice.
     """
-    try:
-        text = pd.read_csv(path, dtype=str, keep_default_na=False, encoding="utf-8-sig")
-    except (OSError, UnicodeDecodeError, pd.errors.ParserError, pd.errors.EmptyDataError) as error:
-        raise CatalogError(f"{path.name} cannot be read as a UTF-8 CSV table: {error}") from error
+    header, rows = _read(path)
     names = [column.name for column in columns]
-    extra = [name for name in text.columns if name not in names]
-    if extra:
-        raise CatalogError(
-            f"{path.name}: unknown column {extra[0]!r}; the columns are {', '.join(names)}."
-        )
-    missing = [name for name in names if name not in text.columns]
-    if missing:
-        raise CatalogError(f"{path.name}: column {missing[0]!r} is missing; add it.")
-    frame = text[names].copy()
+    for name in header:
+        if name not in names or header.count(name) > 1:
+            what = "unknown column" if name not in names else "two columns"
+            raise CatalogError(f"{path.name}: {what} {name!r}; the columns are {', '.join(names)}.")
+    for name in names:
+        if name not in header:
+            raise CatalogError(f"{path.name}: column {name!r} is missing; add it.")
+    frame = pd.DataFrame(index=pd.Index(list(rows), name="line"))
     for column in columns:
-        if column.kind == "number":
-            frame[column.name] = _numbers(path, text[column.name], column)
-        elif not column.optional and (empty := text[column.name].str.strip() == "").any():
-            line = int(empty.to_numpy().argmax()) + 2
-            raise CatalogError(f"{path.name}, line {line}: {column.name} is empty; fill it in.")
+        at = header.index(column.name)
+        cells = {line: row[at] for line, row in rows.items()}
+        if column.kind == "text":
+            for line, cell in cells.items():
+                if not column.optional and not cell.strip():
+                    raise CatalogError(
+                        f"{path.name}, line {line}: {column.name} is empty; fill it in."
+                    )
+            frame[column.name] = pd.Series(cells, dtype=object)
+        else:
+            frame[column.name] = pd.Series(
+                {line: _number(path, line, cell, column) for line, cell in cells.items()},
+                dtype=float,
+            )
     twice = frame.duplicated(list(key))
     if twice.any():
-        line = int(twice.to_numpy().argmax()) + 2
+        line = frame.index[twice.to_numpy().argmax()]
         raise CatalogError(f"{path.name}, line {line}: {' + '.join(key)} stands there twice.")
     return frame
 
 
-def _numbers(path: Path, cells: pd.Series, column: Column) -> list[float]:
-    values: list[float] = []
-    unit = f" {column.unit}" if column.unit else ""
-    for line, cell in enumerate(cells, start=2):
-        where = f"{path.name}, line {line}: {column.name}"
-        if not cell.strip():
-            if not column.optional:
-                raise CatalogError(
-                    f"{where} is empty; give a number{' in' + unit if unit else ''}."
-                )
-            values.append(math.nan)
-            continue
-        try:
-            value = float(cell)
-        except ValueError:
-            raise CatalogError(f"{where} is {cell!r}, not a number.") from None
-        if not column.low <= value <= column.high:
+def _read(path: Path) -> tuple[list[str], dict[int, list[str]]]:
+    """Header and rows by line number; lines without anything on them are passed over."""
+    try:
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            reader = csv.reader(file, strict=True)
+            lines = [(reader.line_num, row) for row in reader if row]
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        raise CatalogError(f"{path.name} cannot be read as a UTF-8 CSV table: {error}") from error
+    if not lines:
+        raise CatalogError(f"{path.name} is empty; it needs a header line and rows.")
+    (_, header), *rows = lines
+    for line, row in rows:
+        row += [""] * (len(header) - len(row))
+        if len(row) > len(header):
             raise CatalogError(
-                f"{where} is {cell}; it must be from {column.low:g} to {column.high:g}{unit}."
+                f"{path.name}, line {line}: {len(row)} cells, but the header names "
+                f"{len(header)} columns."
             )
-        values.append(value)
-    return values
+    return header, dict(rows)
+
+
+def _number(path: Path, line: int, cell: str, column: Column) -> float:
+    unit = f" {column.unit}" if column.unit else ""
+    where = f"{path.name}, line {line}: {column.name}"
+    if not cell.strip():
+        if column.optional:
+            return math.nan
+        raise CatalogError(f"{where} is empty; give a number{unit and ' in' + unit}.")
+    try:
+        value = float(cell)
+    except ValueError:
+        raise CatalogError(f"{where} is {cell!r}, not a number.") from None
+    if not column.low <= value <= column.high:
+        raise CatalogError(
+            f"{where} is {cell}; it must be from {column.low:g} to {column.high:g}{unit}."
+        )
+    if column.kind == "whole" and value % 1:
+        raise CatalogError(f"{where} is {cell}; it must be a whole number.")
+    return value

@@ -50,7 +50,7 @@ def choose(
     note.wanted = myopic
     if myopic < 0:
         return myopic
-    states = _states(fleet, rules, cached, g_per_j)
+    states = _states(fleet, rules, cached, g_per_j, carbon_g)
     to_come = _expected(fleet, rules, turn, session, cached, g_per_j, states)
     best, least = -1, np.inf
     for s in range(states.size):
@@ -71,11 +71,12 @@ def choose(
 
 
 @jit
-def _states(fleet: Fleet, rules: Rules, cached: Array, g_per_j: Array) -> Array:
+def _states(fleet: Fleet, rules: Rules, cached: Array, g_per_j: Array, carbon_g: Array) -> Array:
     """The deployments worth considering, in order.
 
-    Those that hold something, and of each pair the one in the region of least carbon a joule,
-    unless another pair of the same model is at least as good in every respect.
+    Those that hold something, and of each pair the one in the region of least carbon a joule
+    (of those feasible now, where some are), unless another pair of the same model is at least
+    as good in every respect.
     """
     n_pairs = fleet.pair_model.size
     best = np.empty(n_pairs, np.int64)
@@ -83,7 +84,10 @@ def _states(fleet: Fleet, rules: Rules, cached: Array, g_per_j: Array) -> Array:
     for pair in range(n_pairs):
         best[pair] = fleet.pair_start[pair]
         for d in range(fleet.pair_start[pair] + 1, fleet.pair_start[pair + 1]):
-            if g_per_j[fleet.region[d]] < g_per_j[fleet.region[best[pair]]]:
+            kept = best[pair]
+            cleaner = g_per_j[fleet.region[d]] < g_per_j[fleet.region[kept]]
+            feasible, was_feasible = carbon_g[d] < np.inf, carbon_g[kept] < np.inf
+            if (feasible and not was_feasible) or (cleaner and feasible == was_feasible):
                 best[pair] = d
         slopes[pair] = _slopes(fleet, rules, best[pair], g_per_j)
     states = np.empty(fleet.pair.size, np.int64)
@@ -97,7 +101,8 @@ def _states(fleet: Fleet, rules: Rules, cached: Array, g_per_j: Array) -> Array:
                 if other == pair or fleet.pair_model[other] != fleet.pair_model[pair]:
                     continue
                 fits = fleet.fit_tokens[other] >= fleet.fit_tokens[pair]
-                if fits and (slopes[other] <= slopes[pair]).all() and other < pair + n_pairs:
+                serves = carbon_g[best[other]] < np.inf or carbon_g[d] == np.inf
+                if fits and serves and (slopes[other] <= slopes[pair]).all():
                     strictly = (slopes[other] < slopes[pair]).any()
                     if strictly or other < pair:
                         keep = False

@@ -18,7 +18,7 @@ from carbonrouter_core.paths import data_path
 from carbonrouter_core.quality import difficulty_spread
 from carbonrouter_core.tables import unknown
 from carbonrouter_core.traces import draws
-from carbonrouter_core.traces.builtin import builtin_trace
+from carbonrouter_core.traces.builtin import BUILTIN_TRACES, builtin_trace
 from carbonrouter_core.traces.schema import Trace
 from carbonrouter_core.units import HOURS_PER_DAY, S_PER_DAY, S_PER_HOUR
 
@@ -108,7 +108,12 @@ def place(
         # added in, and "within idle_s" must not hang on that.
         start_s = np.round(session_s[trace.session_index] + relative_s, TIME_DECIMALS)
     if trace.difficulty is not None:
-        difficulty, source = trace.difficulty, "predicted from the text of the prompts"
+        difficulty = trace.difficulty
+        source = (
+            "predicted from the text of the prompts"
+            if trace.name in BUILTIN_TRACES
+            else "as the trace gives it"
+        )
     else:
         difficulty = _drawn_difficulty(trace, seed)
         source = "drawn, with mean, spread and correlation of the chat data's training half"

@@ -12,10 +12,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from carbonrouter_core import __version__
-from carbonrouter_core.commands import compare
+from carbonrouter_core.commands import compare, reproduce
 from carbonrouter_core.errors import CarbonRouterError, InputError
 
-COMMANDS = (compare,)
+COMMANDS = (compare, reproduce)
 
 
 class _Parser(argparse.ArgumentParser):

@@ -127,6 +127,10 @@ def test_the_longest_context_that_memory_holds() -> None:
     # all layers global: x is the span itself
     assert costs.fit_tokens(47.6e9, 393_216, *GLOBAL, context_tokens=131_072) == 121_053
     assert costs.fit_tokens(1000.0, 393_216, *GLOBAL, context_tokens=131_072) == 0
+    # a(19,473) = (19,473 + 5,120) / 6 = 4,098.8333 tokens take 1,611,726,848 B; a hair less memory
+    # holds one token less, though the inverse rounds to 19,473
+    hair_less = math.nextafter(1_611_726_848.0, 0.0)
+    assert costs.fit_tokens(hair_less, 393_216, *GEMMA, context_tokens=131_072) == 19_472
 
 
 @given(
@@ -226,8 +230,11 @@ def test_host_and_embodied_count_gpu_seconds() -> None:
 AT_1330, AT_1400, AT_1630 = 13.5 * 3600, 14.0 * 3600, 16.5 * 3600
 
 
-def charges_in_london(second_turn_s: float) -> Charges:
-    """Both turns of the session charged, the second at ``second_turn_s``."""
+def charges_in_london(second_turn_s: float, history: int | None = None) -> Charges:
+    """Both turns of the session charged, the second at ``second_turn_s``.
+
+    ``history`` of the second turn: all 1,200 tokens before it if left out.
+    """
     scenario = Scenario(
         models=("Gemma-3-12B",),
         gpus=("H100-80GB",),
@@ -237,13 +244,14 @@ def charges_in_london(second_turn_s: float) -> Charges:
         window_days=1,
     )
     trace = make_trace(
-        {"s": [T(1000, 200, AT_1330), T(300, 100, second_turn_s)]}, users=["europe-west2"] * 2
+        {"s": [T(1000, 200, AT_1330), T(300, 100, second_turn_s, history=history)]},
+        users=["europe-west2"] * 2,
     )
     prepared = prepare(scenario, trace)
     (replica,) = prepared.deployments.replicas
     assert replica.batch == 64.0
     assert replica.decode_j_per_token == close(0.19548)
-    assert replica.inter_token_ms == close(29.9928046397)
+    assert history or replica.inter_token_ms == close(29.9928046397)
     assert not replica.extrapolated
     return run_policy(prepared, "carbonrouter").charges
 
@@ -303,6 +311,17 @@ def test_a_cold_turn_by_hand() -> None:
     # the warm 47.6178573 ms and 49.7308773 ms of recomputation
     assert charges.ttft_ms[1] == close(97.3487347)
     assert charges.latency_ms[1] == close(97.3487347 + 99 * 29.9928046)
+
+
+def test_a_turn_that_is_cached_in_part_recomputes_the_rest_from_there() -> None:
+    # The agent's context is now 1,500 tokens, of which the 1,200 of turn 1 are cached: 300 are
+    # recomputed from position 1,200 (310.4266702, above), not from 0 (301.4503869).
+    charges = charges_in_london(AT_1400, history=1500)
+    g_per_j = 1.2 * 120.78333333 / 3.6e6
+    assert charges.recompute_g[1] == close(310.4266702 * 0.02562 * g_per_j)
+    # the new 300 from 1,500: A(1,800) = (8 x 1,620,000 + 40 x (524,288 + 1,024 x 776)) / 48
+    #   = 1,369,093.333; 300 + 3.223082e-5 x (1,369,093.333 - 1,030,593.333) = 310.9101325
+    assert charges.prompt_g[1] == close(310.9101325 * 0.02562 * g_per_j)
 
 
 def test_the_tables_still_say_what_these_examples_use() -> None:

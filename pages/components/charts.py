@@ -19,6 +19,9 @@ PENDING = "computing\N{HORIZONTAL ELLIPSIS}"
 ROW_PX = 52
 """Height of a policy's row: its bar, and its name above."""
 BAR_SHARE = 0.42
+MOST_TIMES_BASELINE = 4.0
+"""Bars longer than this many times FairCarbon's are cut, and say so."""
+CUT_BAR = " (bar cut)"
 PRESENT_GROWTH = 1.35
 """How much taller charts are while presenting, as their text is."""
 
@@ -118,28 +121,38 @@ def policy_bars(
             hovertemplate=f"%{{y}}<br>{part.name}: %{{x:,.3~g}} {mass.unit}<extra></extra>",
         )
     marked = [policy_id for policy_id in ready if policy_id in reference_g]
+    totals = {policy_id: float(summary.at[policy_id, "carbon_g"]) for policy_id in ready}
+    largest = max([*totals.values(), *(reference_g[p] for p in marked)], default=1.0)
+    # One policy far off must not shrink the two that the page is about to slivers.
+    end = min(largest, MOST_TIMES_BASELINE * totals.get("faircarbon", largest)) or 1.0
+    is_within = [reference_g[policy_id] <= end for policy_id in marked]
     figure.add_scatter(
-        x=[mass.value(reference_g[policy_id]) for policy_id in marked],
+        x=[mass.value(min(reference_g[policy_id], end)) for policy_id in marked],
         y=[theme.name(policy_id) for policy_id in marked],
+        customdata=[mass.text(reference_g[policy_id]) for policy_id in marked],
         mode="markers",
         name="Same kWh, average grid",
         marker={
-            "symbol": "line-ns",
-            "size": 30 if present else 22,
-            "line": {"width": 3, "color": colours.text},
+            # A tick at the figure, or a pointer at the edge towards one beyond it.
+            "symbol": ["line-ns" if within else "triangle-right" for within in is_within],
+            "size": [(30 if present else 22) if within else 12 for within in is_within],
+            "color": colours.text,
+            "line": {
+                "width": [3 if within else 0 for within in is_within],
+                "color": colours.text,
+            },
         },
         hovertemplate=(
             "%{y}<br>the same kWh at the average intensity of the chosen zones: "
-            f"%{{x:,.3~g}} {mass.unit}<extra></extra>"
+            "%{customdata} CO2e<extra></extra>"
         ),
     )
-    totals = {policy_id: float(summary.at[policy_id, "carbon_g"]) for policy_id in ready}
-    largest = max([*totals.values(), *(reference_g[p] for p in marked)], default=1.0)
     labels = [
         {
             "x": 0,
             "y": name,
-            "text": _bar_label(summary, policy_id, mass, colours),
+            "text": _bar_label(summary, policy_id, mass, colours)
+            + (CUT_BAR if totals.get(policy_id, 0.0) > end else ""),
             "showarrow": False,
             "xanchor": "left",
             "yanchor": "bottom",
@@ -172,7 +185,7 @@ def policy_bars(
     )
     figure.update_xaxes(
         title_text=f"{mass.unit} of the whole workload",
-        range=[0, mass.value(largest) * 1.04],
+        range=[0, mass.value(end) * 1.04],
         ticks="outside",
     )
     # Names stand above the bars, so that the bars have the whole width on a phone.

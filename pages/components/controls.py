@@ -36,6 +36,9 @@ COPIES_NAMES = {
 LONGEST_IDLE_MIN = 240
 """End of the slider; a scenario from elsewhere may keep caches longer."""
 
+MOST_NAMES = 4
+"""More names than this are counted, not listed, where a change is described."""
+
 # Fields the controls here set; all others of the scenario stay as they are.
 CONTROLLED = (
     "trace",
@@ -130,9 +133,16 @@ def _value(field: str, value: Any) -> str:
 
 def _list_change(field: str, before: list[str], now: list[str]) -> str:
     """Which names came and went, rather than two long lists."""
-    gone = [f"without {_name(name)}" for name in before if name not in now]
-    new = [f"with {_name(name)}" for name in now if name not in before]
-    return ", ".join(gone + new) or "in another order"
+    changes = []
+    for word, names in (
+        ("without", [name for name in before if name not in now]),
+        ("with", [name for name in now if name not in before]),
+    ):
+        if len(names) > MOST_NAMES:
+            changes.append(f"{len(names)} {'fewer' if word == 'without' else 'more'}")
+        elif names:
+            changes.append(f"{word} {fmt.joined([_name(name) for name in names])}")
+    return ", ".join(changes) or "in another order"
 
 
 def _name(name: str) -> str:

@@ -39,6 +39,8 @@ ARC_BEND = 0.22
 LABEL_PX, LABEL_GAP_PX = 14, 6
 LABEL_WIDTH = 0.56
 """Width of a letter of the labels' font, on average, as a share of its size."""
+MOST_COVERED = 0.1
+"""Share of a label that another may cover before it is left out."""
 CLOSEST_ZOOM = 5
 """Zoom of the view of a single site."""
 HEADROOM_DEGREES = 12.0
@@ -164,11 +166,12 @@ def _view(sites: pd.DataFrame, width_px: int, height_px: int) -> _View:
 
 def _label_places(
     served: pd.DataFrame, radii_px: list[float], size_px: float, view: _View
-) -> list[tuple[str, float]]:
+) -> list[tuple[str, float] | None]:
     """For each site, the anchor of its label and how many pixels below the site it stands.
 
     Labels take their place one after the other, the busiest site first: the place that covers
-    least of other sites, of labels that stand already, and of what is outside the map.
+    least of other sites, of labels that stand already, and of what is outside the map. None
+    where there is no room: the site is named when it is pointed at.
     """
     sites_px = [
         (
@@ -183,7 +186,7 @@ def _label_places(
     ]
     half_width, half_height = view.width_px / 2, view.height_px / 2
     taken: list[tuple[float, float, float, float]] = []
-    places = []
+    places: list[tuple[str, float] | None] = []
     for index, row in enumerate(served.itertuples()):
         (x, y), gap = sites_px[index], radii_px[index] + LABEL_GAP_PX
         width = LABEL_WIDTH * size_px * max(len(line) for line in _label(row).split("\n"))
@@ -199,9 +202,13 @@ def _label_places(
                 cost = outside + sum(_overlap(box, other) for other in others) + abs(drop)
                 if best is None or cost < best[0]:
                     best = (cost, anchor, drop, box)
-        assert best is not None
-        taken.append(best[3])
-        places.append((best[1], best[2]))
+        if best is None or sum(_overlap(best[3], other) for other in taken) > (
+            MOST_COVERED * width * height
+        ):
+            places.append(None)
+        else:
+            taken.append(best[3])
+            places.append((best[1], best[2]))
     return places
 
 
@@ -404,14 +411,15 @@ def _site_layers(
     size_px = LABEL_PX * grow
     places = _label_places(served, radii_px, size_px, view)
     rows = []
-    for row, radius, (anchor, drop) in zip(served.itertuples(), radii_px, places, strict=True):
+    for row, radius, place in zip(served.itertuples(), radii_px, places, strict=True):
+        anchor, drop = place or ("start", 0.0)
         assumed = " (assumed)" if row.pue_assumed else ""
         rows.append(
             {
                 "position": [float(row.longitude), float(row.latitude)],
                 "radius": radius,
                 "colour": [*theme.intensity_colour(row.mean_intensity_g_per_kwh), 255],
-                "label": _label(row),
+                "label": _label(row) if place else "",
                 "anchor": anchor,
                 "offset": [(radius + LABEL_GAP_PX) * (-1 if anchor == "end" else 1), drop],
                 "tip": (

@@ -82,6 +82,18 @@ def test_bars_keep_a_place_for_what_is_still_computed() -> None:
     assert "CarbonRouter: 0.750" in chart.alt
 
 
+def test_a_policy_far_off_does_not_shrink_the_others() -> None:
+    rows = policies()
+    rows.loc["round-robin"] = rows.loc["faircarbon"] * 50
+    order = ["carbonrouter", "faircarbon", "round-robin"]
+    chart = charts.policy_bars(rows, {"faircarbon": 9000.0}, MASS, order=order)
+    assert chart.figure.layout.xaxis.range[1] < MASS.value(5000)
+    cut = [note.text.endswith("(bar cut)") for note in chart.figure.layout.annotations]
+    assert cut == [False, False, True]
+    (ticks,) = chart.figure.select_traces({"type": "scatter"})
+    assert ticks.x[0] <= chart.figure.layout.xaxis.range[1] and "9.00" in ticks.customdata[0]
+
+
 def test_saving_by_length_shows_a_loss_below_zero() -> None:
     table = pd.DataFrame(
         {

@@ -65,6 +65,12 @@ class Fleet(NamedTuple):
     """(P,) energy of one output token per token of context beyond the measured, J."""
     inter_token_ms: np.ndarray
     """(P,) t_itl, ms."""
+    work_j: np.ndarray
+    """(P,) GPU and host energy of prefilling one token, J."""
+    output_j: np.ndarray
+    """(P,) GPU and host energy of one output token at the measured context, J."""
+    output_ms: np.ndarray
+    """(P,) one sequence's share of a replica's time for one output token, ms."""
     gpu_embodied_kg: np.ndarray
     """(P,) embodied carbon of one GPU, kg."""
     pair: np.ndarray
@@ -288,14 +294,19 @@ def _replica(
         extrapolated=bool(batch < curve.batch[0]),
         basis=curve.basis,
     )
+    prefill_j, prefill_ms = curve.prefill_j_per_token, curve.prefill_ms_per_token
+    output_ms = replica.inter_token_ms / batch
     return replica, {
         "fit_tokens": replica.fit_tokens,
         "n_gpus": float(n_gpus),
         "batch": batch,
-        "prefill_j": curve.prefill_j_per_token,
-        "prefill_ms": curve.prefill_ms_per_token,
+        "prefill_j": prefill_j,
+        "prefill_ms": prefill_ms,
         "decode_j": replica.decode_j_per_token,
         "context_j": costs.context_j_per_token(gpu.gpu, kv_bytes),
         "inter_token_ms": replica.inter_token_ms,
+        "work_j": prefill_j + costs.host_energy_j(n_gpus, prefill_ms),
+        "output_j": replica.decode_j_per_token + costs.host_energy_j(n_gpus, output_ms),
+        "output_ms": output_ms,
         "gpu_embodied_kg": gpu.embodied_kgco2e,
     }

@@ -151,19 +151,14 @@ def prefill_work_on(fleet: Fleet, model: int, tokens: float) -> float:
 @jit
 def energy_j(fleet: Fleet, pair: int, work: float, context: float, output_tokens: float) -> float:
     """GPU and host energy of a turn on a pair: ``work`` of prefill, then decoding."""
-    decode = fleet.decode_j[pair] + fleet.context_j[pair] * context
-    ms = work * fleet.prefill_ms[pair] + decode_ms(fleet, pair, output_tokens)
-    return (
-        work * fleet.prefill_j[pair]
-        + output_tokens * decode
-        + costs.host_energy_j(fleet.n_gpus[pair], ms)
-    )
+    decode = fleet.output_j[pair] + fleet.context_j[pair] * context
+    return work * fleet.work_j[pair] + output_tokens * decode
 
 
 @jit
 def decode_ms(fleet: Fleet, pair: int, output_tokens: float) -> float:
     """One sequence's share of the replica's time while it decodes, ms."""
-    return output_tokens * fleet.inter_token_ms[pair] / fleet.batch[pair]
+    return output_tokens * fleet.output_ms[pair]
 
 
 @jit

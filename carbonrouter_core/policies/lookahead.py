@@ -121,11 +121,9 @@ def _slopes(
     output token for each token of context."""
     pair = fleet.pair[deployment]
     g = g_per_j[fleet.region[deployment]]
-    gpus = fleet.n_gpus[pair]
-    decode_ms = fleet.inter_token_ms[pair] / fleet.batch[pair]
-    work_g = (fleet.prefill_j[pair] + costs.host_energy_j(gpus, fleet.prefill_ms[pair])) * g
-    output_g = (fleet.decode_j[pair] + costs.host_energy_j(gpus, decode_ms)) * g
+    work_g, output_g = fleet.work_j[pair] * g, fleet.output_j[pair] * g
     if rules.embodied:
+        gpus, decode_ms = fleet.n_gpus[pair], fleet.output_ms[pair]
         work_g += costs.embodied_g(gpus, fleet.prefill_ms[pair], fleet.gpu_embodied_kg[pair])
         output_g += costs.embodied_g(gpus, decode_ms, fleet.gpu_embodied_kg[pair])
     return work_g, output_g, fleet.context_j[pair] * g

@@ -1,0 +1,1 @@
+"""Timed tests: run with ``python -m pytest -m benchmark -s tests/benchmarks``."""

@@ -17,6 +17,7 @@ from carbonrouter_core.errors import (
 )
 from carbonrouter_core.policies import BASELINE, POLICIES
 from carbonrouter_core.results import FIGURES, Comparison, Interval
+from carbonrouter_core.router import CarbonRouter, Decision, LiveTurn
 from carbonrouter_core.scenario import FIELDS, PRESETS, Scenario, preset
 from carbonrouter_core.traces.builtin import BUILTIN_TRACES
 
@@ -29,12 +30,15 @@ __all__ = [
     "FIGURES",
     "POLICIES",
     "PRESETS",
+    "CarbonRouter",
     "CarbonRouterError",
     "CatalogError",
     "Comparison",
+    "Decision",
     "InputError",
     "Interval",
     "IntensityError",
+    "LiveTurn",
     "Scenario",
     "ScenarioError",
     "StoreError",

@@ -286,28 +286,45 @@ def charge(
 
     ``k``: IRT slope; ``intensity`` as in :func:`replay`.
     """
-    trace, d = placed.trace, decisions.deployment
-    n = trace.n_turns
+    trace = placed.trace
+    return charge_rows(
+        fleet,
+        k,
+        history=trace.history_tokens,
+        prompt=trace.new_prompt_tokens,
+        output=trace.output_tokens,
+        difficulty=placed.difficulty,
+        user=placed.user,
+        intensity=intensity,
+        deployment=decisions.deployment,
+        cached=decisions.cached_tokens,
+    )
+
+
+def charge_rows(
+    fleet: Fleet,
+    k: float,
+    *,
+    history: np.ndarray,
+    prompt: np.ndarray,
+    output: np.ndarray,
+    difficulty: np.ndarray,
+    user: np.ndarray,
+    intensity: np.ndarray,
+    deployment: np.ndarray,
+    cached: np.ndarray,
+) -> Charges:
+    """What serving each row on its deployment comes to; -1 is unserved. One entry a row."""
+    n = len(deployment)
     parts = np.zeros((6, n))
     times = np.full((2, n), np.nan)
-    _charge(
-        fleet,
-        trace.history_tokens,
-        trace.new_prompt_tokens,
-        trace.output_tokens,
-        placed.user,
-        intensity,
-        d,
-        decisions.cached_tokens,
-        parts,
-        times,
-    )
+    _charge(fleet, history, prompt, output, user, intensity, deployment, cached, parts, times)
     recompute_g, prompt_g, decode_g, host_g, embodied, energy_kwh = parts
-    served = decisions.served
+    served = deployment >= 0
     quality = np.full(n, np.nan)
-    used = intensity[np.arange(n), fleet.region[d]]  # of an unserved turn: masked below
-    theta = fleet.theta[fleet.pair_model[fleet.pair[d[served]]]]
-    quality[served] = predicted_quality(theta, placed.difficulty[served], k)
+    used = intensity[np.arange(n), fleet.region[deployment]]  # of an unserved row: masked below
+    theta = fleet.theta[fleet.pair_model[fleet.pair[deployment[served]]]]
+    quality[served] = predicted_quality(theta, difficulty[served], k)
     return Charges(
         recompute_g=recompute_g,
         prompt_g=prompt_g,

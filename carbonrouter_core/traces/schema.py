@@ -13,6 +13,11 @@ LONG_SESSION_TURNS = 30
 """Sessions with more turns than this are reported apart as long sessions."""
 
 
+def session_key(session_id: str) -> int:
+    """A 64-bit number of a session, from its id alone: first bytes of its SHA-256."""
+    return int.from_bytes(hashlib.sha256(session_id.encode()).digest()[:8], "little")
+
+
 @dataclass(frozen=True)
 class Trace:
     """Sessions of turns in columnar form; the rows of a session stand together, in order.

@@ -1,0 +1,75 @@
+"""How long a live decision takes, and what a live session weighs."""
+
+from __future__ import annotations
+
+import time
+import tracemalloc
+
+import pytest
+
+from carbonrouter_core import CarbonRouter, LiveTurn, Scenario, prepare
+from carbonrouter_core.engine import Prepared
+
+pytestmark = pytest.mark.benchmark
+
+START_S = 1_715_558_400.0
+
+
+@pytest.fixture(scope="module")
+def prepared() -> Prepared:
+    return prepare(Scenario(gpu_regions={}))
+
+
+def serve(router: CarbonRouter, session: str, at_s: float, difficulty: float = -0.5) -> None:
+    decision = router.route(LiveTurn(session, START_S + at_s, 70, "us-west2", difficulty))
+    router.observe(session, decision.deployment, decision.cached_tokens, 280)
+
+
+@pytest.mark.parametrize(
+    "policy_id", ["carbonrouter", "carbonrouter-no-gate", "carbonrouter-lookahead", "faircarbon"]
+)
+def test_a_decision_takes_less_than_100_us(prepared: Prepared, policy_id: str) -> None:
+    router = CarbonRouter(prepared, policy_id, intensity=lambda region, time_s: 200.0)
+    serve(router, "warm up", 0)
+    turns, deciding_s = 4000, 0.0
+    for i in range(turns):
+        session = f"s{i % 200}"
+        turn = LiveTurn(session, START_S + i, 70, "us-west2", -1.2 + 0.1 * (i % 17))
+        before = time.thread_time()
+        decision = router.route(turn)
+        deciding_s += time.thread_time() - before
+        router.observe(session, decision.deployment, decision.cached_tokens, 280)
+    print(f"\n{policy_id}: {deciding_s / turns * 1e6:.0f} µs a decision at 60 deployments")
+    assert deciding_s / turns < 100e-6
+
+
+@pytest.mark.parametrize("copies", ["latest", "all"])
+def test_a_live_session_weighs_less_than_1_kb(copies: str) -> None:
+    router = CarbonRouter(prepare(Scenario(gpu_regions={}, copies=copies)))
+    serve(router, "warm up", 0)
+    sessions = 20_000
+    tracemalloc.start()
+    for turn in range(3):
+        for i in range(sessions):
+            serve(router, f"session-{i:08d}", 60 * turn + 1, -1.2 + 0.8 * turn)
+    held, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    print(f"\ncopies={copies}: {held / sessions:.0f} B a live session")
+    assert held / sessions < 1000
+
+
+def test_a_million_turns_over_100_000_sessions_keep_memory_flat(prepared: Prepared) -> None:
+    router = CarbonRouter(
+        prepared, "carbonrouter", max_sessions=20_000, intensity=lambda region, time_s: 200.0
+    )
+    sessions, turns = 100_000, 1_000_000
+    after: list[int] = []
+    tracemalloc.start()
+    for i in range(turns):
+        serve(router, f"s{(i // 20_000 * 2_000 + i % 2_000) % sessions}", i * 0.05)
+        if (i + 1) % (turns // 10) == 0:
+            after.append(tracemalloc.get_traced_memory()[0])
+    tracemalloc.stop()
+    print("\nMB after each 100,000 turns: " + ", ".join(f"{m / 1e6:.1f}" for m in after))
+    print(f"{len(router):,} sessions live, {router.forgotten:,} forgotten")
+    assert after[-1] < 1.1 * after[4]

@@ -8,6 +8,7 @@ p x prefill + o x decode millijoules of carbon: see hand_made.py.
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 
 import numpy as np
 import pytest
@@ -388,6 +389,55 @@ def test_a_short_idle_time_makes_coming_back_unlikely() -> None:
     decisions = run_policy(prepared, "carbonrouter").decisions
     assert decisions.p_back[1] == pytest.approx(1 / 9)
     assert decisions.reason[1] == reasons.MOVED
+
+
+def test_the_gate_takes_the_choice_to_be_warm_and_home_to_be_rebuilt() -> None:
+    # P reads at 1 J and writes at 4 J in the north, D reads at 2 J and writes at 3 J in the south,
+    # which is very dirty on turn 1. Training: output (5 + 385) / 2 = 195, later prompts 10.
+    # Turn 2, 10 tokens after 20, ô = (195 + 5) / 2 = 100:
+    #   P warm 10 x 1 + 100 x 4 = 410 mg, D cold 30 x 2 + 100 x 3 = 360 mg: saving 50 mg
+    # Next turn, 10 tokens after 130: D warm 10 x 2 + 300 = 320 mg, P cold 140 x 1 + 400 = 540 mg,
+    # so home is never the cheapest next. (Were D cold too, at 280 + 300 = 580 mg, it would be.)
+    catalog = make_catalog({("M", "P"): Costs(1.0, 4.0), ("M", "D"): Costs(2.0, 3.0)}, NORTH_SOUTH)
+    prepared = make_world(
+        make_trace({"s": [T(15, 5), T(10, 385, 60)]}),
+        catalog,
+        mg_per_j=[[1.0, 10.0], [1.0, 1.0]],
+        gpu_regions={"P": ["north"], "D": ["south"]},
+        gate_threshold=0.0,
+    )
+    run = run_policy(prepared, "carbonrouter")
+    assert served_by(prepared, run) == ["M P north", "M D south"]
+    assert run.decisions.p_back[1] == 0.0
+    assert run.decisions.saving_g[1] * 1e3 == pytest.approx(50.0)
+    assert run.decisions.rebuild_g[1] * 1e3 == pytest.approx(130.0)
+
+
+def test_the_gate_knows_how_many_sessions_go_on_after_this_turn() -> None:
+    # 40 sessions of 1 turn, 30 of 2, 30 of 3, all in the training half: S(1) = 60/100,
+    # S(2) = 30/60, S(3) = 0/30. S, in the south (very dirty on first turns), holds 320 tokens:
+    # turn 2 with 310, but not the next with 420, which only home can serve:
+    # p_back = S(2) x 1 x 1 = 1/2.
+    catalog = make_catalog(
+        {("S", "small"): Costs(1.0, 6.0), ("L", "big"): Costs(4.0, 8.0)},
+        NORTH_SOUTH,
+        context_tokens={"S": 320, "L": 5000},
+    )
+    names = (f"session {i}" for i in range(1000))
+    training = [n for n in names if hashlib.sha256(n.encode()).digest()[-1] % 2 == 0]
+    lengths = [1] * 40 + [2] * 30 + [3] * 30
+    turns = [T(100, 100, 0), T(10, 100, 60), T(10, 100, 120)]
+    trace = make_trace({name: turns[:n] for name, n in zip(training, lengths, strict=False)})
+    prepared = make_world(
+        trace,
+        catalog,
+        mg_per_j=[[1.0, 100.0 if turn == 0 else 1.0] for turn in trace.turn],
+        gpu_regions={"big": ["north"], "small": ["south"]},
+    )
+    decisions = run_policy(prepared, "carbonrouter").decisions
+    second = trace.turn == 1
+    assert decisions.p_back[second] == pytest.approx(np.full(60, 0.5))
+    assert (decisions.reason[second] == reasons.HELD).all()  # saving 30 mg, 1/2 x 1,240 mg
 
 
 # --- Look-ahead ---------------------------------------------------------------------------------

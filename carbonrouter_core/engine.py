@@ -56,7 +56,11 @@ def find_trace(name: str) -> Trace:
     if name in BUILTIN_TRACES:
         return builtin_trace(name)
     path = Path(name)
-    if not path.is_file() and not path.suffix:
+    try:
+        found = path.is_file()
+    except (OSError, ValueError):  # too long for a file name, or a NUL in it
+        found = False
+    if not found and not path.suffix:
         raise TraceError(
             f"Unknown trace {name!r}: neither built in ({nearest(name, BUILTIN_TRACES)}) "
             "nor a file."

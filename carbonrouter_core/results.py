@@ -126,7 +126,7 @@ class Comparison:
     def session_carbon_g(self, policy_id: str) -> np.ndarray:
         """Carbon of each session under a policy, shape (sessions,)."""
         carbon_g = self.runs[policy_id].charges.carbon_g
-        return np.add.reduceat(carbon_g, self.trace.offsets[:-1])
+        return np.bincount(self.trace.session_index, carbon_g, self.trace.n_sessions)
 
     def figures(self, policy_id: str, sessions: np.ndarray | None = None) -> dict[str, Any]:
         """The :data:`FIGURES` of a policy, of all sessions or those where ``sessions`` is true.

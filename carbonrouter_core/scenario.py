@@ -218,6 +218,10 @@ def _checked(spec: Any, value: Any) -> Any:
         )
     if not isinstance(value, str) or len(value) > limits.get("max_length", 4096):
         raise wrong
+    try:
+        value.encode()
+    except UnicodeEncodeError:  # half of a character pair, which JSON can hold
+        raise wrong from None
     if "choices" in limits and value not in limits["choices"]:
         raise wrong
     return value

@@ -98,10 +98,11 @@ def place(
         start_s = trace.start_s
     else:
         offsets = np.array([utc_offset_h[region] for region in user_regions])
-        first_user = user[trace.offsets[:-1]]
+        first = np.minimum(trace.offsets[:-1], trace.n_turns - 1)  # a session may have no turns
+        first_user = user[first]
         session_s = _session_starts(seed, keys, offsets[first_user], window_days)
         if trace.t_s is not None:
-            relative_s = trace.t_s - np.repeat(trace.t_s[trace.offsets[:-1]], trace.session_turns)
+            relative_s = trace.t_s - np.repeat(trace.t_s[first], trace.session_turns)
         else:
             relative_s = _relative_times(trace, seed, gap_table(gaps, gap_median_s))
         # Whole milliseconds: sums of gaps may differ in the last bits with the order they were
@@ -152,7 +153,8 @@ def _relative_times(trace: Trace, seed: int, table: np.ndarray) -> np.ndarray:
     gap_s = table[(drawn * len(table)).astype(np.int64)]
     gap_s[trace.turn == 0] = 0.0
     total_s = np.cumsum(gap_s)
-    return total_s - np.repeat(total_s[trace.offsets[:-1]], trace.session_turns)
+    first = np.minimum(trace.offsets[:-1], trace.n_turns - 1)
+    return total_s - np.repeat(total_s[first], trace.session_turns)
 
 
 def _drawn_difficulty(trace: Trace, seed: int) -> np.ndarray:

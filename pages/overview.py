@@ -18,18 +18,20 @@ REDRAW_S = 1.0
 
 def draw(shown: page.Page) -> None:
     """The whole page: the two main policies at once, the others as they come."""
+    router = shown.router
     with page.busy("Replaying every conversation under both routers\N{HORIZONTAL ELLIPSIS}"):
-        figures = cache.overview(shown.scenario)
+        figures = cache.overview(shown.scenario, router)
     summary = figures.summary
     mass = fmt.Mass.for_largest(float(summary["carbon_g"].max()))
 
-    st.html(answer.hero_html(figures.saving, figures.saving_long, summary))
-    st.html(kpis.html(kpis.key_figures(summary, figures.saving)))
-    below = cache.details(shown.scenario)
+    savings = (figures.saving, figures.saving_long, figures.saving_test)
+    st.html(answer.hero_html(*savings, summary, router))
+    st.html(kpis.html(kpis.key_figures(summary, figures.saving, router)))
+    below = cache.details(shown.scenario, router)
     left, right = st.columns([3, 2], gap="medium")
     with right:
         bars = st.empty()
-        page.note(answer.electricity(summary))
+        page.note(answer.electricity(summary, router))
         gap = st.empty()
     with left:
         with page.guard():
@@ -37,7 +39,7 @@ def draw(shown: page.Page) -> None:
         page.note(answer.KV_CACHE_SENTENCE)
         with page.guard():
             chart = charts.saving_by_length(
-                below.by_length, "carbonrouter", core.BASELINE, present=shown.present
+                below.by_length, router, core.BASELINE, present=shown.present
             )
             charts.show(chart, key="saving-by-length")
         page.note(answer.tail(below.by_length))
@@ -53,15 +55,15 @@ def draw_map(shown: page.Page, sites: pd.DataFrame, mass: fmt.Mass) -> None:
     head.html('<h2 class="cr-title">Where conversations run</h2>')
     chosen = head.segmented_control(
         "Show on the map",
-        cache.MAIN,
+        cache.main(shown.router),
         format_func=theme.name,
-        default=cache.MAIN[0],
+        default=shown.router,
         required=True,
-        key="map-policy",
+        key=f"map-policy-{shown.router}",
         label_visibility="collapsed",
     )
     users = head.toggle("Users", key="map-users", help="Lines from users to the sites that serve.")
-    run = cache.comparison(shown.scenario)
+    run = cache.comparison(shown.scenario, shown.router)
     drawn = maps.site_map(
         sites,
         run.traffic(chosen),
@@ -84,11 +86,11 @@ def draw_other_policies(
     gap: DeltaGenerator,
 ) -> None:
     """The bars of all policies, and how much of the possible saving is reached."""
-    others = [name for name in cache.OTHERS if name in core.POLICIES]
+    others = cache.others(shown.router)
     rows, reference_g = summary.copy(), dict(same_kwh_g)
 
     def redraw(key: str) -> None:
-        order = [*cache.MAIN, *others]
+        order = [*cache.main(shown.router), *others]
         chart = charts.policy_bars(rows, reference_g, mass, order=order, present=shown.present)
         with bars:
             charts.show(chart, key=key)
@@ -102,9 +104,9 @@ def draw_other_policies(
             drawn_at = time.monotonic()
     target, meaning = answer.possible(rows.index, shown.scenario)
     with gap.container():
-        charts.show(
-            charts.gap_closed(rows["carbon_g"], target, mass, present=shown.present), key="gap"
-        )
+        carbon_g = rows["carbon_g"]
+        closed = charts.gap_closed(carbon_g, shown.router, target, mass, present=shown.present)
+        charts.show(closed, key="gap")
         page.note(meaning)
 
 

@@ -31,7 +31,9 @@ def headline(saving: core.Interval) -> tuple[str, str]:
     return fmt.percent(abs(value)), f"{'less' if value > 0 else 'more'} CO2e than FairCarbon"
 
 
-def sentence(saving: core.Interval, saving_long: core.Interval, summary: pd.DataFrame) -> str:
+def sentence(
+    saving: core.Interval, saving_long: core.Interval, summary: pd.DataFrame, router: str
+) -> str:
     """The answer in one sentence, as HTML without user text."""
     value = saving.value_percent
     if not fmt.known(value):
@@ -39,7 +41,7 @@ def sentence(saving: core.Interval, saving_long: core.Interval, summary: pd.Data
             "CarbonRouter cannot be compared with FairCarbon on this workload, "
             "because FairCarbon emits nothing on it."
         )
-    text = f"CarbonRouter emits <b>{_than(value)}</b> on this workload"
+    text = f"{theme.in_text(router)} emits <b>{_than(value)}</b> on this workload"
     if fmt.known(saving_long.value_percent):
         long_value = saving_long.value_percent
         clash = (long_value > 0) != (value > 0)
@@ -49,7 +51,7 @@ def sentence(saving: core.Interval, saving_long: core.Interval, summary: pd.Data
         )
     else:
         text += ", which has no session over 30 turns"
-    reason = source(summary)
+    reason = source(summary, router)
     return f"{text}; {reason}." if reason else f"{text}."
 
 
@@ -79,16 +81,33 @@ def confidence(saving: core.Interval, saving_long: core.Interval, sessions: floa
     return text
 
 
-def parts_saved(summary: pd.DataFrame) -> dict[str, float]:
+def evidence(saving_test: core.Interval) -> str:
+    """The saving where nothing can have been learned by heart; empty where there is none."""
+    if not fmt.known(saving_test.value_percent):
+        return ""
+    text = (
+        "On the half of the sessions nothing was learned from: "
+        f"<b>{fmt.less_or_more(saving_test.value_percent)}</b>"
+    )
+    low, high = saving_test.low_percent, saving_test.high_percent
+    if not fmt.known(low) or not fmt.known(high):
+        return f"{text}."
+    inside = fmt.between(low, high)
+    if saving_test.value_percent > 0 and low >= 0:
+        inside = inside.removesuffix(" less")
+    return f"{text} ({inside})."
+
+
+def parts_saved(summary: pd.DataFrame, router: str) -> dict[str, float]:
     """Grams saved against FairCarbon in each part of carbon, by the part's column."""
-    ours, theirs = summary.loc["carbonrouter"], summary.loc["faircarbon"]
+    ours, theirs = summary.loc[router], summary.loc[core.BASELINE]
     return {part.column: float(theirs[part.column] - ours[part.column]) for part in theme.PARTS}
 
 
-def source(summary: pd.DataFrame) -> str:
+def source(summary: pd.DataFrame, router: str) -> str:
     """Where the gain comes from, or the loss: the parts that changed, the largest first."""
     mass = fmt.Mass.for_largest(float(summary["carbon_g"].max()))
-    saved = parts_saved(summary)
+    saved = parts_saved(summary, router)
     total = sum(saved.values())
     worth = SMALL_PART * max(abs(amount) for amount in saved.values())
     floor = max(worth, 1e-9 * float(summary["carbon_g"].max()))
@@ -105,21 +124,27 @@ def source(summary: pd.DataFrame) -> str:
     return f"{text}, against {fmt.joined(less)}" if less else text
 
 
-def electricity(summary: pd.DataFrame) -> str:
+def electricity(summary: pd.DataFrame, router: str) -> str:
     """The saving as a grid person reads it: kilowatt-hours, and grams in each."""
-    ours, theirs = summary.loc["carbonrouter"], summary.loc["faircarbon"]
+    ours, theirs = summary.loc[router], summary.loc[core.BASELINE]
 
     def intensity(row: pd.Series) -> float | None:
         return row["carbon_g"] / row["energy_kwh"] if row["energy_kwh"] else None
 
     return (
-        f"CarbonRouter uses {fmt.energy(ours['energy_kwh'])} at "
+        f"{theme.in_text(router)} uses {fmt.energy(ours['energy_kwh'])} at "
         f"{fmt.number(intensity(ours))} g/kWh, FairCarbon {fmt.energy(theirs['energy_kwh'])} at "
         f"{fmt.number(intensity(theirs))} g/kWh, cooling (PUE) included."
     )
 
 
-def hero_html(saving: core.Interval, saving_long: core.Interval, summary: pd.DataFrame) -> str:
+def hero_html(
+    saving: core.Interval,
+    saving_long: core.Interval,
+    saving_test: core.Interval,
+    summary: pd.DataFrame,
+    router: str,
+) -> str:
     """The head of the page."""
     figure, words = headline(saving)
     sureness = confidence(saving, saving_long, summary["sessions"].max())
@@ -130,8 +155,9 @@ def hero_html(saving: core.Interval, saving_long: core.Interval, summary: pd.Dat
         f'<div class="cr-hero-figure"><strong>{escape(figure)}</strong>'
         f"<span>{escape(words)}</span></div>"
         f'<div class="cr-hero-text"><p class="cr-answer">'
-        f"{sentence(saving, saving_long, summary)}</p>"
-        f'<p class="cr-muted">{sureness}</p></div></section>'
+        f"{sentence(saving, saving_long, summary, router)}</p>"
+        f'<p class="cr-muted">{sureness}</p>'
+        f'<p class="cr-muted cr-evidence">{evidence(saving_test)}</p></div></section>'
     )
 
 

@@ -6,6 +6,7 @@ A comparison is shared between tabs and must not be changed by a page.
 
 from __future__ import annotations
 
+import threading
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
@@ -19,24 +20,40 @@ from carbonrouter_core.carbon_intensity import builtin_series
 from carbonrouter_core.engine import Prepared
 from pages.components import formatting as fmt
 
-MAIN = ("carbonrouter", "faircarbon")
-"""The two policies every page shows; the others are replayed after the answer is on screen."""
+ROUTERS = ("carbonrouter-lookahead", "carbonrouter")
+"""The rules a user can choose between as the CarbonRouter of the page, the default first."""
 
-OTHERS = (
-    "faircarbon-full-prompt",
+_OTHERS = (
     "carbonrouter-no-gate",
-    "carbonrouter-lookahead",
+    "faircarbon-full-prompt",
     "sticky",
     "cleanest-region",
     "nearest-region",
     "free-migration",
     "hindsight-optimum",
 )
-"""Policies shown beside the two main ones, the slowest to replay last; the remaining ones are
-for page Compare."""
+"""Policies shown beside the main ones, the slowest to replay last; the remaining ones are for
+page Compare."""
 
 MAX_COMPARISONS = 24
 MAX_FIGURES = 200
+
+_has_replayed = threading.Event()
+
+
+def has_replayed() -> bool:
+    """Whether this process has replayed before, so that the engine is compiled and loaded."""
+    return _has_replayed.is_set()
+
+
+def main(router: str) -> tuple[str, str]:
+    """The two policies every page shows; the others come after the answer is on screen."""
+    return router, core.BASELINE
+
+
+def others(router: str) -> list[str]:
+    """The policies shown beside the main two, in the order they are drawn and replayed."""
+    return [name for name in (*ROUTERS, *_OTHERS) if name in core.POLICIES and name != router]
 
 
 @dataclass(frozen=True)
@@ -48,6 +65,8 @@ class Overview:
     saving: core.Interval
     saving_long: core.Interval
     """Of sessions over 30 turns."""
+    saving_test: core.Interval
+    """Of the half of the sessions that nothing was learned from."""
 
 
 @dataclass(frozen=True)
@@ -79,55 +98,57 @@ def _comparison(
     # The compiled replay lets other threads run, so two policies take the time of one.
     with ThreadPoolExecutor(len(policies)) as pool:
         runs = list(pool.map(partial(core.run_policy, prepared), policies))
+    _has_replayed.set()
     return core.Comparison(prepared, dict(zip(policies, runs, strict=True)))
 
 
-def comparison(scenario: core.Scenario, policies: tuple[str, ...] = MAIN) -> core.Comparison:
-    """``policies`` replayed under ``scenario``; raises CarbonRouterError where it cannot run."""
-    return _comparison(scenario.key, policies, scenario)
+def comparison(scenario: core.Scenario, router: str) -> core.Comparison:
+    """The two main policies under ``scenario``; raises CarbonRouterError where it cannot run."""
+    return _comparison(scenario.key, main(router), scenario)
 
 
 @st.cache_resource(max_entries=MAX_FIGURES, show_spinner=False)
-def _overview(scenario_key: str, _scenario: core.Scenario) -> Overview:
-    run = comparison(_scenario)
+def _overview(scenario_key: str, router: str, _scenario: core.Scenario) -> Overview:
+    run = comparison(_scenario, router)
     return Overview(
         summary=run.summary().astype(float),
-        saving=run.saving("carbonrouter"),
-        saving_long=run.saving("carbonrouter", sessions=run.long_sessions),
+        saving=run.saving(router),
+        saving_long=run.saving(router, sessions=run.long_sessions),
+        saving_test=run.saving(router, sessions=run.test_half),
     )
 
 
-def overview(scenario: core.Scenario) -> Overview:
-    """The answer: figures of CarbonRouter and FairCarbon under ``scenario``."""
-    return _overview(scenario.key, scenario)
+def overview(scenario: core.Scenario, router: str) -> Overview:
+    """The answer: figures of ``router`` and FairCarbon under ``scenario``."""
+    return _overview(scenario.key, router, scenario)
 
 
 @st.cache_resource(max_entries=MAX_FIGURES, show_spinner=False)
-def _details(scenario_key: str, _scenario: core.Scenario) -> Details:
-    run = comparison(_scenario)
+def _details(scenario_key: str, router: str, _scenario: core.Scenario) -> Details:
+    run = comparison(_scenario, router)
     sites = run.sites()
     return Details(
-        by_length=run.saving_by_length("carbonrouter"),
+        by_length=run.saving_by_length(router),
         sites=sites,
-        same_kwh_g={name: run.same_energy_at_mean_intensity_g(name) for name in MAIN},
-        notes=_notes(run),
+        same_kwh_g={name: run.same_energy_at_mean_intensity_g(name) for name in run.runs},
+        notes=_notes(run, router),
         warnings=(*_assumed_pue(sites), *run.prepared.warnings),
     )
 
 
-def details(scenario: core.Scenario) -> Details:
+def details(scenario: core.Scenario, router: str) -> Details:
     """What stands below the answer, for the same two policies."""
-    return _details(scenario.key, scenario)
+    return _details(scenario.key, router, scenario)
 
 
-def _notes(run: core.Comparison) -> tuple[str, ...]:
+def _notes(run: core.Comparison, router: str) -> tuple[str, ...]:
     difficulty = run.prepared.placed.difficulty_source
     notes = [
         "FairCarbon is reconstructed from its published abstract.",
         "Times are estimates without queueing.",
         f"Difficulty of prompts, for the predicted quality: {difficulty}.",
     ]
-    figures = run.figures("carbonrouter")
+    figures = run.figures(router)
     if figures["unserved_turns"]:
         notes.append(
             f"{fmt.plural(figures['unserved_turns'], 'turn')} of {fmt.number(figures['turns'])} "

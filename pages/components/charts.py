@@ -135,7 +135,7 @@ def policy_bars(
         marker={
             # A tick at the figure, or a pointer at the edge towards one beyond it.
             "symbol": ["line-ns" if within else "triangle-right" for within in is_within],
-            "size": [(30 if present else 22) if within else 12 for within in is_within],
+            "size": [(20 if present else 15) if within else 12 for within in is_within],
             "color": colours.text,
             "line": {
                 "width": [3 if within else 0 for within in is_within],
@@ -319,17 +319,15 @@ def saving_by_length(
 
 
 def gap_closed(
-    carbon_g: pd.Series, target_id: str, mass: fmt.Mass, *, present: bool = False
+    carbon_g: pd.Series, policy_id: str, target_id: str, mass: fmt.Mass, *, present: bool = False
 ) -> Chart:
-    """How far CarbonRouter gets from FairCarbon towards the least carbon that is possible.
+    """How far ``policy_id`` gets from FairCarbon towards the least carbon that is possible.
 
     ``carbon_g`` holds the carbon of both and of ``target_id``, by policy.
     """
     colours = theme.palette()
-    best, worst, here = (
-        float(carbon_g[name]) for name in (target_id, "faircarbon", "carbonrouter")
-    )
-    target_name, row = theme.name(target_id), "gap"
+    best, worst, here = (float(carbon_g[name]) for name in (target_id, "faircarbon", policy_id))
+    who, target_name, row = theme.name(policy_id), theme.name(target_id), "gap"
     share = 100 * (worst - here) / (worst - best) if worst > best else None
     figure = go.Figure()
     figure.add_scatter(
@@ -343,12 +341,12 @@ def gap_closed(
         x=[mass.value(worst), mass.value(here)],
         y=[row, row],
         mode="lines",
-        line={"color": theme.colour("carbonrouter"), "width": 18},
+        line={"color": theme.colour(policy_id), "width": 18},
         hoverinfo="skip",
     )
     marks = (
         (best, target_name, "diamond", colours.muted, "bottom"),
-        (here, "CarbonRouter", "circle", theme.colour("carbonrouter"), "top"),
+        (here, who, "circle", theme.colour(policy_id), "top"),
         (worst, "FairCarbon", "square", theme.colour("faircarbon"), "bottom"),
     )
     span = abs(worst - best) or 1.0
@@ -399,7 +397,7 @@ def gap_closed(
     return Chart(
         figure,
         alt=f"Line from FairCarbon ({mass.text(worst)}) to {target_name} ({mass.text(best)}); "
-        f"CarbonRouter is at {mass.text(here)}. {_gap_title(share)}.",
+        f"{who} is at {mass.text(here)}. {_gap_title(share)}.",
         file_name=_file_name("carbonrouter gap closed"),
     )
 

@@ -18,7 +18,7 @@ TURNS_OF_REFERENCE = 1_000_000
 
 @dataclass(frozen=True)
 class Kpi:
-    """One card: CarbonRouter's figure, FairCarbon's, and what the difference means."""
+    """One card: our router's figure, FairCarbon's, and what the difference means."""
 
     label: str
     value: str
@@ -52,9 +52,9 @@ def _verdict(
     return f"{shown} {'lower' if difference < 0 else 'higher'}", tone
 
 
-def key_figures(summary: pd.DataFrame, saving: core.Interval) -> list[Kpi]:
+def key_figures(summary: pd.DataFrame, saving: core.Interval, router: str) -> list[Kpi]:
     """The cards, in reading order."""
-    ours, theirs = summary.loc["carbonrouter"], summary.loc["faircarbon"]
+    ours, theirs = summary.loc[router], summary.loc[core.BASELINE]
     value = saving.value_percent
     loses = fmt.known(value) and value < 0
 

@@ -14,12 +14,13 @@ from pathlib import Path
 import streamlit as st
 
 import carbonrouter_core as core
-from pages.components import controls, theme
+from pages.components import cache, controls, theme
 
 ASSETS = Path(__file__).resolve().parents[2] / "assets"
 HERE = Path(__file__).parent
 STYLE_SHEETS = (ASSETS / "style.css", HERE / "components.css")
 PRESENT_SHEET = HERE / "present.css"
+FIRST_START = "The first start on a machine compiles the engine, about 20 s; later starts do not."
 PRESENT_KEY, PRESENTING_KEY = "present", "presenting"
 
 _log = logging.getLogger(__name__)
@@ -30,6 +31,8 @@ class Page:
     """What a page needs to know: the scenario to show, and whether it is being presented."""
 
     scenario: core.Scenario
+    router: str
+    """The policy that is CarbonRouter on every page: look-ahead, or the published rule."""
     present: bool
     problem: str = ""
     """Why the controls make no scenario, where they do not; there is nothing to show then."""
@@ -64,7 +67,7 @@ def start(title: str) -> Page:
                 wrong = str(error)
     scenario = controls.current()
     strip.html(_strip(title, scenario, runnable=not wrong))
-    return Page(scenario, present, wrong)
+    return Page(scenario, controls.router(), present, wrong)
 
 
 def _strip(title: str, scenario: core.Scenario, *, runnable: bool) -> str:
@@ -136,6 +139,17 @@ def assumptions(first: Sequence[str], rest: Sequence[str]) -> None:
 
 @contextmanager
 def busy(message: str) -> Iterator[None]:
-    """A loading state that is only seen where the wait is."""
+    """A loading state that is only seen where the wait is.
+
+    The first one of a process also says that the engine may have to be compiled. The style
+    sheet holds that back for a few seconds, since nothing can be sent while the work is done.
+    """
+    if cache.has_replayed():
+        with st.spinner(message, show_time=True):
+            yield
+        return
     with st.spinner(message, show_time=True):
+        more = st.empty()
+        more.html(f'<p class="cr-first-start">{FIRST_START}</p>')
         yield
+    more.empty()

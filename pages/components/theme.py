@@ -22,9 +22,9 @@ FONT = '"Source Sans", "Source Sans Pro", "Helvetica Neue", Arial, sans-serif'
 
 
 POLICY_COLOURS: dict[str, str] = {
-    "carbonrouter": "#009E73",
+    "carbonrouter-lookahead": "#009E73",
+    "carbonrouter": "#117733",
     "carbonrouter-no-gate": "#44AA99",
-    "carbonrouter-lookahead": "#117733",
     "faircarbon": "#D55E00",
     "faircarbon-full-prompt": "#E69F00",
     "sticky": "#0072B2",
@@ -44,10 +44,24 @@ def colour(policy_id: str) -> str:
     return POLICY_COLOURS.get(policy_id, _UNNAMED)
 
 
+_NAMES = {"carbonrouter": "CarbonRouter, published rule"}
+"""Where the engine's label does not tell a policy from those that stand beside it here."""
+
+_IN_TEXT = {
+    "carbonrouter-lookahead": "CarbonRouter with look-ahead",
+    "carbonrouter": "CarbonRouter by the published rule",
+}
+
+
 def name(policy_id: str) -> str:
-    """What a policy is called: the engine's label."""
+    """What a policy is called in charts and lists."""
     known = core.POLICIES.get(policy_id)
-    return known.label if known else policy_id
+    return _NAMES.get(policy_id) or (known.label if known else policy_id)
+
+
+def in_text(policy_id: str) -> str:
+    """What a policy is called in a sentence."""
+    return _IN_TEXT.get(policy_id) or name(policy_id)
 
 
 @dataclass(frozen=True)

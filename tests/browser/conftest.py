@@ -6,12 +6,14 @@ process; the browser notes every request it makes.
 
 from __future__ import annotations
 
+import os
 import socket
 import subprocess
 import sys
 import time
 import urllib.request
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -46,13 +48,27 @@ def _free_port() -> int:
 @pytest.fixture(scope="session")
 def app_origin(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """Address of the app, started as a user starts it."""
+    with _running(tmp_path_factory.mktemp("app") / "app.log") as origin:
+        yield origin
+
+
+@pytest.fixture
+def new_app_origin(tmp_path: Path) -> Iterator[str]:
+    """Address of an app on a machine where it never ran: nothing is compiled yet."""
+    compiled = {"NUMBA_CACHE_DIR": str(tmp_path / "compiled")}
+    with _running(tmp_path / "app.log", compiled) as origin:
+        yield origin
+
+
+@contextmanager
+def _running(log: Path, environment: dict[str, str] | None = None) -> Iterator[str]:
     origin = f"http://localhost:{_free_port()}"
-    log = tmp_path_factory.mktemp("app") / "app.log"
     command = [sys.executable, "-m", "streamlit", "run", "app.py"]
     with log.open("wb") as output:
         process = subprocess.Popen(
             [*command, "--server.port", origin.rpartition(":")[2]],
             cwd=ROOT,
+            env=os.environ | (environment or {}),
             stdout=output,
             stderr=subprocess.STDOUT,
         )

@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 from carbonrouter_core import POLICIES
-from pages.components import charts, maps, theme
+from pages.components import cache, charts, maps, theme
 from pages.components import formatting as fmt
 
 MASS = fmt.Mass.for_largest(1000.0)
@@ -23,7 +23,7 @@ def test_text_meets_wcag_aa(colours: theme.Palette) -> None:
         assert theme.contrast_ratio(text, colours.background) >= 4.5
     label = theme.rgb_to_hex(colours.label)
     assert theme.contrast_ratio(label, theme.rgb_to_hex(colours.label_background)) >= 4.5
-    for policy_id in ("carbonrouter", "faircarbon"):
+    for policy_id in (*cache.ROUTERS, "faircarbon"):
         assert theme.contrast_ratio(theme.colour(policy_id), colours.background) >= 3
     recompute = theme.PARTS[0].fill(colours.dark)
     assert theme.contrast_ratio(recompute, colours.background) >= 3
@@ -52,7 +52,11 @@ def as_deuteranope(colour: tuple[int, int, int]) -> np.ndarray:
 
 
 def test_the_main_colours_differ_to_colour_blind_eyes() -> None:
-    for first, second in combinations(("carbonrouter", "faircarbon", "sticky"), 2):
+    main = [
+        *map(cache.main, cache.ROUTERS),
+        *combinations(("carbonrouter", "faircarbon", "sticky"), 2),
+    ]
+    for first, second in main:
         seen = [as_deuteranope(theme.hex_to_rgb(theme.colour(one))) for one in (first, second)]
         assert np.abs(seen[0] - seen[1]).max() > 50, (first, second)
     clean, dirty = (as_deuteranope(theme.intensity_colour(g)) for g in (50, 650))
@@ -79,7 +83,7 @@ def test_bars_keep_a_place_for_what_is_still_computed() -> None:
     assert [len(bar.x) for bar in chart.figure.select_traces({"type": "bar"})] == [3, 3, 3, 3]
     total = sum(bar.x[0] for bar in chart.figure.select_traces({"type": "bar"}))
     assert total == pytest.approx(MASS.value(750.0))
-    assert "CarbonRouter: 0.750" in chart.alt
+    assert "CarbonRouter, published rule: 0.750" in chart.alt
 
 
 def test_a_policy_far_off_does_not_shrink_the_others() -> None:
@@ -123,13 +127,13 @@ def test_saving_by_length_shows_a_loss_below_zero() -> None:
 )
 def test_the_share_of_the_possible_saving(ours: float, title: str) -> None:
     carbon = pd.Series({"faircarbon": 1000.0, "carbonrouter": ours, "free-migration": 600.0})
-    chart = charts.gap_closed(carbon, "free-migration", MASS)
+    chart = charts.gap_closed(carbon, "carbonrouter", "free-migration", MASS)
     assert chart.figure.layout.title.text == title
 
 
 def test_no_possible_saving_is_no_division_by_zero() -> None:
     carbon = pd.Series(dict.fromkeys(("faircarbon", "carbonrouter", "free-migration"), 5.0))
-    chart = charts.gap_closed(carbon, "free-migration", MASS)
+    chart = charts.gap_closed(carbon, "carbonrouter", "free-migration", MASS)
     assert chart.figure.layout.title.text == "FairCarbon leaves nothing to save"
 
 
@@ -187,7 +191,7 @@ def test_lines_are_as_wide_as_moves_are_many_and_sites_as_large_as_their_traffic
 
 def test_the_map_is_also_told_in_words() -> None:
     told = drawn([("a", "b", 1200, 10)], model=300, region_only=1000, with_region=1200).description
-    assert told.startswith("CarbonRouter serves 80")
+    assert told.startswith("CarbonRouter, published rule serves 80")
     assert "Cork serves no turn" in told
     assert "1,300 times: 300 to another model and 1,000 to another region only" in told
     assert "1,200 of them cross regions, most often from Aachen" in told

@@ -15,6 +15,8 @@ from pages.components import cache
 from pages.components import formatting as fmt
 
 APP = Path(__file__).resolve().parents[2] / "app.py"
+LOOKAHEAD, PUBLISHED = cache.ROUTERS
+MAIN = (LOOKAHEAD, "faircarbon")
 TIMEOUT_S = 180  # the first run on a machine compiles the kernels
 
 
@@ -60,15 +62,20 @@ def figures(app: AppTest) -> str:
 def test_a_newcomer_sees_the_saving_a_map_and_charts(open_app: Callable[..., AppTest]) -> None:
     app = open_app()
 
-    run = compare(Scenario())
-    saving = run.saving("carbonrouter")
-    long = run.saving("carbonrouter", sessions=run.long_sessions)
+    run = compare(Scenario(), MAIN)
+    saving = run.saving(LOOKAHEAD)
+    long = run.saving(LOOKAHEAD, sessions=run.long_sessions)
+    test = run.saving(LOOKAHEAD, sessions=run.test_half)
     hero = html(app, "cr-hero")
     assert f"<strong>{fmt.percent(saving.value_percent)}</strong>" in hero
     assert "less CO2e than FairCarbon" in hero
     assert fmt.percent(long.value_percent) in hero and "over 30 turns" in hero
     assert fmt.number(saving.low_percent, 1) in hero and fmt.number(saving.high_percent, 1) in hero
     assert "comes from" in hero
+    evidence = hero.partition("On the half of the sessions nothing was learned from: ")[2]
+    assert evidence.startswith(f"<b>{fmt.percent(test.value_percent)} less</b> (")
+    assert fmt.number(test.low_percent, 1) in evidence
+    assert fmt.number(test.high_percent, 1) in evidence
     assert "KV cache" in html_blocks(app)
     assert "reconstructed" in html_blocks(app)
     assert "exactly as preset Paper" in html(app, "cr-strip")
@@ -87,8 +94,9 @@ def test_a_newcomer_sees_the_saving_a_map_and_charts(open_app: Callable[..., App
 def test_the_key_figures_are_those_of_the_engine(open_app: Callable[..., AppTest]) -> None:
     kpis = html(open_app(), "cr-kpis")
 
-    for policy_id in ("carbonrouter", "faircarbon"):
-        row = compare(Scenario()).figures(policy_id)
+    run = compare(Scenario(), MAIN)
+    for policy_id in MAIN:
+        row = run.figures(policy_id)
         for shown in (
             fmt.percent(100 * row["recompute_share"]),
             fmt.number(row["moves_per_session"], 2),
@@ -109,12 +117,75 @@ def test_every_chart_has_a_title_units_and_a_text(open_app: Callable[..., AppTes
         assert len(chart.proto.alt) > 40
 
 
-@pytest.mark.parametrize("key", ["control_gate_threshold", "control_quality_floor"])
-def test_a_moved_slider_moves_the_figures(open_app: Callable[..., AppTest], key: str) -> None:
+def choose(app: AppTest, router: str) -> None:
+    app.radio(key="control_router").set_value(router).run()
+    assert not app.exception
+
+
+def test_the_published_rule_can_be_chosen(open_app: Callable[..., AppTest]) -> None:
     app = open_app()
     before = figures(app)
 
-    app.slider(key=key).set_value(0.8).run()
+    choose(app, PUBLISHED)
+
+    run = compare(Scenario())
+    hero = html(app, "cr-hero")
+    assert f"<strong>{fmt.percent(run.saving(PUBLISHED).value_percent)}</strong>" in hero
+    assert "CarbonRouter by the published rule emits" in hero and "look-ahead" not in hero
+    row = run.figures(PUBLISHED)
+    assert fmt.number(row["moves_per_session"], 2) in html(app, "cr-kpis")
+    assert bar_labels(app)[0].startswith("CarbonRouter, published rule")
+    assert bar_labels(app)[2].startswith("CarbonRouter, look-ahead")
+    assert "published rule serves" in html_blocks(app), "the map follows"
+    assert "exactly as preset Paper" in html(app, "cr-strip"), "a choice of view only"
+    choose(app, LOOKAHEAD)
+    assert figures(app) == before
+
+
+def bar_labels(app: AppTest) -> list[str]:
+    """Name and figures of each policy's bar, in order, as read."""
+    (bars,) = [
+        chart
+        for chart in app.get("plotly_chart")
+        if chart.proto.alt.startswith("Bar chart of carbon by policy")
+    ]
+    notes = json.loads(bars.proto.spec)["layout"]["annotations"]
+    return [re.sub(r"<[^>]+>|\N{BLACK SQUARE}", "", note["text"]).strip() for note in notes]
+
+
+def test_the_reason_for_the_default_is_that_of_the_figures(
+    open_app: Callable[..., AppTest],
+) -> None:
+    told = open_app().radio(key="control_router").help
+    for trace in ("sharegpt", "claude-code"):
+        run = compare(Scenario(trace=trace), (*cache.ROUTERS, "faircarbon"))
+        for router in cache.ROUTERS:
+            saving = run.saving(router, sessions=run.test_half)
+            assert f"{saving.value_percent:.1f} %" in told, (trace, router)
+
+
+def test_the_gate_threshold_moves_the_published_rule(open_app: Callable[..., AppTest]) -> None:
+    app = open_app()
+    hero, bars = html(app, "cr-hero"), bar_labels(app)
+    assert any("published rule" in caption.value for caption in app.caption)
+
+    app.slider(key="control_gate_threshold").set_value(0.0).run()
+
+    assert html(app, "cr-hero") == hero
+    changed = [now for was, now in zip(bars, bar_labels(app), strict=True) if now != was]
+    assert len(changed) == 1 and changed[0].startswith("CarbonRouter, published rule")
+    choose(app, PUBLISHED)
+    hero = html(app, "cr-hero")
+    app.slider(key="control_gate_threshold").set_value(0.2).run()
+    assert html(app, "cr-hero") != hero
+    assert not any("Acts on the published rule" in caption.value for caption in app.caption)
+
+
+def test_a_moved_slider_moves_the_figures(open_app: Callable[..., AppTest]) -> None:
+    app = open_app()
+    before = figures(app)
+
+    app.slider(key="control_quality_floor").set_value(0.8).run()
 
     assert not app.exception
     assert figures(app) != before
@@ -144,7 +215,7 @@ def test_a_preset_sets_the_controls(open_app: Callable[..., AppTest]) -> None:
     assert app.radio(key="control_copies").value == "all"
     assert app.slider(key="control_idle_s").value == 10.0
     assert app.session_state["scenario"] == PRESETS["Prompt cache"]
-    saving = compare(PRESETS["Prompt cache"]).saving("carbonrouter")
+    saving = compare(PRESETS["Prompt cache"], MAIN).saving(LOOKAHEAD)
     assert f"<strong>{fmt.percent(saving.value_percent)}</strong>" in html(app, "cr-hero")
 
 
@@ -153,7 +224,7 @@ def test_coding_agents(open_app: Callable[..., AppTest]) -> None:
 
     app.radio(key="control_trace").set_value("claude-code").run()
 
-    saving = compare(Scenario(trace="claude-code")).saving("carbonrouter")
+    saving = compare(Scenario(trace="claude-code"), MAIN).saving(LOOKAHEAD)
     assert f"<strong>{fmt.percent(saving.value_percent)}</strong>" in html(app, "cr-hero")
     assert "fit in no model and are not served" in html_blocks(app)
     assert "drawn" in html_blocks(app), "how difficulty came about is said"
@@ -243,7 +314,7 @@ def test_a_hostile_name_is_shown_as_text(open_app: Callable[..., AppTest]) -> No
 def test_a_defect_shows_no_traceback(
     open_app: Callable[..., AppTest], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def broken(scenario: Scenario) -> None:
+    def broken(scenario: Scenario, router: str) -> None:
         raise RuntimeError("a secret detail")
 
     monkeypatch.setattr(cache, "overview", broken)

@@ -12,6 +12,7 @@ from pages.components import answer, kpis
 from pages.components import formatting as fmt
 
 NOTHING = Interval(None, None, None)
+ROUTER = "carbonrouter-lookahead"
 
 
 def plain(markup: str) -> str:
@@ -37,7 +38,7 @@ def summary(**ours: float) -> pd.DataFrame:
         "latency_ms_mean": 9000.0,
         "latency_ms_p95": 20000.0,
     }
-    rows = pd.DataFrame({"carbonrouter": base | ours, "faircarbon": base}).T
+    rows = pd.DataFrame({ROUTER: base | ours, "faircarbon": base}).T
     rows["carbon_g"] = rows[["recompute_g", "prompt_g", "decode_g", "host_g"]].sum(axis=1)
     return rows.astype(float)
 
@@ -90,11 +91,11 @@ def test_intervals_in_words(low: float | None, high: float | None, text: str) ->
 
 def test_a_win() -> None:
     rows = summary(recompute_g=100.0, decode_g=450.0)
-    told = plain(answer.sentence(Interval(15.3, 8, 22), Interval(26.0, 12, 38), rows))
+    told = plain(answer.sentence(Interval(15.3, 8, 22), Interval(26.0, 12, 38), rows, ROUTER))
     assert told == (
-        "CarbonRouter emits 15.3 % less CO2e than FairCarbon on this workload, and 26.0 % less in "
-        "sessions over 30 turns; the gain comes from 0.200 kg less recomputed history, against "
-        "0.050 kg more decoding."
+        "CarbonRouter with look-ahead emits 15.3 % less CO2e than FairCarbon on this workload, "
+        "and 26.0 % less in sessions over 30 turns; the gain comes from 0.200 kg "
+        "less recomputed history, against 0.050 kg more decoding."
     )
     sure = plain(answer.confidence(Interval(15.3, 8, 22), Interval(26.0, 12, 38), 100))
     assert "between 8.0 and 22.0 % less in 95 of 100 cases" in sure
@@ -103,16 +104,30 @@ def test_a_win() -> None:
 
 def test_a_loss_is_said_as_one() -> None:
     rows = summary(decode_g=500.0, recompute_g=290.0)
-    told = plain(answer.sentence(Interval(-9.0, -12, -6), Interval(4.0, 1, 7), rows))
+    told = plain(answer.sentence(Interval(-9.0, -12, -6), Interval(4.0, 1, 7), rows, ROUTER))
     assert told == (
-        "CarbonRouter emits 9.0 % more CO2e than FairCarbon on this workload, but 4.0 % less in "
-        "sessions over 30 turns; the loss comes from 0.100 kg more decoding, against "
-        "0.010 kg less recomputed history."
+        "CarbonRouter with look-ahead emits 9.0 % more CO2e than FairCarbon on this workload, "
+        "but 4.0 % less in sessions over 30 turns; the loss comes from 0.100 kg "
+        "more decoding, against 0.010 kg less recomputed history."
     )
-    head = answer.hero_html(Interval(-9.0, -12, -6), NOTHING, rows)
+    head = answer.hero_html(Interval(-9.0, -12, -6), NOTHING, NOTHING, rows, ROUTER)
     assert "cr-loss" in head and "more CO2e than FairCarbon" in head
-    (card, *_) = kpis.key_figures(rows, Interval(-9.0, -12, -6))
+    (card, *_) = kpis.key_figures(rows, Interval(-9.0, -12, -6), ROUTER)
     assert (card.verdict, card.tone) == ("emits more", "worse")
+
+
+@pytest.mark.parametrize(
+    ("saving", "told"),
+    [
+        (Interval(30.0, 17, 41), "30.0 % less (17.0 to 41.0 %)."),
+        (Interval(2.0, -3, 7), "2.0 % less (3.0 % more to 7.0 % less)."),
+        (Interval(-9.0, -12, -6), "9.0 % more (6.0 to 12.0 % more)."),
+        (Interval(4.0, None, None), "4.0 % less."),
+    ],
+)
+def test_the_evidence(saving: Interval, told: str) -> None:
+    said = plain(answer.evidence(saving))
+    assert said == f"On the half of the sessions nothing was learned from: {told}"
 
 
 def test_a_doubtful_result_says_so() -> None:
@@ -122,20 +137,22 @@ def test_a_doubtful_result_says_so() -> None:
 
 
 def test_the_same_and_no_baseline() -> None:
-    same = plain(answer.sentence(Interval(0.0, 0, 0), NOTHING, summary()))
+    same = plain(answer.sentence(Interval(0.0, 0, 0), NOTHING, summary(), ROUTER))
     assert "emits as much CO2e as FairCarbon" in same and "no session over 30 turns" in same
     nothing = dict.fromkeys(("recompute_g", "prompt_g", "decode_g", "host_g"), 0.0)
     rows = summary(**nothing)
     rows.loc["faircarbon", [*nothing, "carbon_g", "energy_kwh"]] = 0.0
-    head = plain(answer.hero_html(NOTHING, NOTHING, rows))
+    head = plain(answer.hero_html(NOTHING, NOTHING, NOTHING, rows, ROUTER))
     assert "n/a" in head and "FairCarbon emits nothing" in head
-    assert not re.search(r"\b(nan|inf|None)\b", head + plain(answer.electricity(rows)))
-    assert not re.search(r"\b(nan|inf|None)\b", plain(kpis.html(kpis.key_figures(rows, NOTHING))))
+    assert not re.search(r"\b(nan|inf|None)\b", head + plain(answer.electricity(rows, ROUTER)))
+    assert not re.search(
+        r"\b(nan|inf|None)\b", plain(kpis.html(kpis.key_figures(rows, NOTHING, ROUTER)))
+    )
 
 
 def test_better_and_worse_are_words_not_only_colours() -> None:
     rows = summary(recompute_g=100.0, latency_ms_mean=9900.0, quality_mean=0.72)
-    cards = {card.label: card for card in kpis.key_figures(rows, Interval(20, 10, 30))}
+    cards = {card.label: card for card in kpis.key_figures(rows, Interval(20, 10, 30), ROUTER)}
     assert plain(cards["Turn latency"].verdict) == "10.0 % higher"
     assert cards["Turn latency"].tone == "worse"
     assert cards["Predicted quality"].verdict == "2.0 points higher"
@@ -147,5 +164,5 @@ def test_better_and_worse_are_words_not_only_colours() -> None:
 def test_unserved_turns_do_not_dilute_a_figure() -> None:
     rows = summary()
     rows["unserved_turns"] = 500.0
-    cards = {card.label: card for card in kpis.key_figures(rows, Interval(0, 0, 0))}
+    cards = {card.label: card for card in kpis.key_figures(rows, Interval(0, 0, 0), ROUTER)}
     assert plain(cards["CO2e per 1M turns"].value) == "2.00 t"

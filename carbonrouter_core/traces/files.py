@@ -1,125 +1,88 @@
-"""Reading a trace from a file with our own columns (CSV or Parquet).
-
-Columns: ``session``, ``turn``, ``new_prompt_tokens``, ``output_tokens``; optional
-``history_tokens`` (else all earlier tokens of the session), ``difficulty``,
-``user_region``, and one of ``start_s`` (seconds since the start of the window: the turn is
-placed) or ``t_s`` (seconds since the start of the session). What ``--export-trace`` writes
-reads back to the same figures.
-"""
+"""From a staged trace, or a file of any known format, to a :class:`Trace`."""
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
-import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
 
-from carbonrouter_core.errors import TraceError
-from carbonrouter_core.traces.builtin import trace_from_columns
 from carbonrouter_core.traces.schema import Trace
-
-REQUIRED = ("session", "turn", "new_prompt_tokens", "output_tokens")
-TOKENS = ("new_prompt_tokens", "output_tokens", "history_tokens")
-OPTIONAL = ("history_tokens", "start_s", "t_s", "user_region", "difficulty")
-MAX_TOKENS = 1e8
-"""More tokens than this in one turn is a wrong number, not a long prompt."""
+from carbonrouter_core.traces.staging import Staged, stage
 
 
 def read_trace(path: Path) -> Trace:
-    """The trace in the CSV or Parquet file at ``path``; its name is the file's.
+    """The trace in the file at ``path``, in any known format; its name is the file's.
 
-    Rows may stand in any order, and rows that stand twice count once.
-    Raises :class:`TraceError` naming the line (CSV, header is line 1) or row (Parquet).
+    Raises :class:`TraceError` naming the line (row of Parquet) of the first thing that is wrong.
     """
-    frame = _read(path)
-    unknown = [name for name in frame.columns if name not in REQUIRED + OPTIONAL]
-    missing = [name for name in REQUIRED if name not in frame.columns]
-    if missing or unknown:
-        what = f"column {missing[0]!r} is missing" if missing else f"unknown column {unknown[0]!r}"
-        raise TraceError(
-            f"{path.name}: {what}. Needed: {', '.join(REQUIRED)}; optional: {', '.join(OPTIONAL)}."
-        )
-    if "start_s" in frame and "t_s" in frame:
-        raise TraceError(f"{path.name}: give start_s (placed) or t_s (relative), not both.")
-    if frame.empty:
-        raise TraceError(f"{path.name} has a header but no turns; there is nothing to route.")
-    for name in frame.columns:
-        if name in ("session", "user_region"):
-            empty = frame[name].isna() | (frame[name] == "")
-            _refuse(path, frame, empty, f"{name} is empty")
-        else:
-            frame[name] = _number(path, frame, name)
-    frame = _ordered(path, frame)
-    if "history_tokens" not in frame:
-        both = frame["new_prompt_tokens"] + frame["output_tokens"]
-        frame["history_tokens"] = both.groupby(frame["session"], sort=False).cumsum() - both
-    for name in ("start_s", "t_s"):
-        if name in frame:
-            back = frame.groupby("session", sort=False)[name].diff() < 0
-            _refuse(path, frame, back, f"{name} is earlier than the turn before it")
+    with stage([path]) as staged:
+        staged.require()
+        return staged_trace(staged, path.name)
 
-    def column(name: str) -> np.ndarray | None:
-        return frame[name].to_numpy(np.float64) if name in frame else None
 
-    return trace_from_columns(
-        path.name,
-        session=frame["session"],
-        new_prompt_tokens=frame["new_prompt_tokens"],
-        output_tokens=frame["output_tokens"],
-        history_tokens=frame["history_tokens"],
-        t_s=column("t_s"),
-        start_s=column("start_s"),
-        user_region=tuple(frame["user_region"]) if "user_region" in frame else None,
-        difficulty=column("difficulty"),
+def staged_trace(staged: Staged, name: str) -> Trace:
+    """The trace that was staged, under ``name``."""
+    return trace_from_table(name, pq.read_table(staged.path), staged.difficulty_source)
+
+
+def trace_from_table(name: str, table: pa.Table, difficulty_source: str) -> Trace:
+    """A trace from a table in the canonical schema, sorted by session and turn."""
+    turn = table["turn"].to_numpy()
+    starts = np.flatnonzero(turn == 0)
+    ids = table["session"].take(pa.array(starts)).to_pylist()
+    return Trace(
+        name=name,
+        session_ids=tuple(ids),
+        offsets=np.r_[starts, len(turn)].astype(np.int64),
+        new_prompt_tokens=_ints(table, "new_prompt_tokens"),
+        output_tokens=_ints(table, "output_tokens"),
+        history_tokens=_ints(table, "history_tokens"),
+        t_s=_floats(table, "t_s"),
+        start_s=_floats(table, "start_s"),
+        start_utc_s=_utc_s(table),
+        user_region=_texts(table, "user_region"),
+        difficulty=_floats(table, "difficulty"),
+        cached_tokens_observed=_observed(table),
+        served_model=_texts(table, "served_model"),
+        served_region=_texts(table, "served_region"),
+        difficulty_source=difficulty_source,
     )
 
 
-def _read(path: Path) -> pd.DataFrame:
-    if not path.is_file():
-        raise TraceError(f"There is no trace file {path.name}; check the path.")
-    try:
-        if path.suffix == ".parquet":
-            frame = pd.read_parquet(path)
-            for name in ("session", "user_region"):
-                if name in frame:
-                    frame[name] = frame[name].astype(str)
-        else:
-            frame = pd.read_csv(path, dtype=str, keep_default_na=False, encoding="utf-8-sig")
-    except Exception as error:
-        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-        raise TraceError(
-            f"{path.name} cannot be read as a {'Parquet' if path.suffix == '.parquet' else 'CSV'} "
-            f"table: {reason}"
-        ) from error
-    return frame.rename_axis(index=None).reset_index(drop=True)
+def _ints(table: pa.Table, name: str) -> np.ndarray:
+    return np.array(table[name].to_numpy(), np.int64)
 
 
-def _refuse(path: Path, frame: pd.DataFrame, wrong: pd.Series, what: str) -> None:
-    if wrong.any():
-        row = int(frame.index[wrong.to_numpy().argmax()])
-        where = f"row {row + 1}" if path.suffix == ".parquet" else f"line {row + 2}"
-        count = int(wrong.sum())
-        more = f" (and {count - 1} more rows)" if count > 1 else ""
-        raise TraceError(f"{path.name}, {where}: {what}{more}. Nothing was read.")
+def _floats(table: pa.Table, name: str) -> np.ndarray | None:
+    column = table[name]
+    if column.null_count == len(column):
+        return None
+    return np.array(column.to_pandas(), np.float64)
 
 
-def _number(path: Path, frame: pd.DataFrame, name: str) -> pd.Series:
-    cells = frame[name]
-    values = pd.to_numeric(cells, errors="coerce").astype(np.float64)
-    _refuse(path, frame, ~np.isfinite(values), f"{name} is not a number")
-    if name in TOKENS or name == "turn":
-        wrong = (values < 0) | (values > MAX_TOKENS) | (values % 1 != 0)
-        _refuse(path, frame, wrong, f"{name} must be a whole number from 0 to {MAX_TOKENS:.0e}")
-        return values.astype(np.int64)
-    if name in ("start_s", "t_s"):
-        _refuse(path, frame, values < 0, f"{name} is negative")
-    return values
+def _utc_s(table: pa.Table) -> np.ndarray | None:
+    column = table["start_utc"]
+    if column.null_count == len(column):
+        return None
+    us = column.cast(pa.timestamp("us", tz="UTC")).cast(pa.int64())
+    return np.array(us.to_numpy(), np.float64) / 1e6
 
 
-def _ordered(path: Path, frame: pd.DataFrame) -> pd.DataFrame:
-    frame = frame.drop_duplicates()
-    twice = frame.duplicated(["session", "turn"])
-    _refuse(path, frame, twice, "this turn stands there twice with different values")
-    first_seen = pd.Series(pd.factorize(frame["session"])[0], index=frame.index)
-    order = np.lexsort((frame["turn"].to_numpy(), first_seen.to_numpy()))
-    return frame.iloc[order]
+def _observed(table: pa.Table) -> np.ndarray | None:
+    column = table["cached_tokens_observed"]
+    if column.null_count == len(column):
+        return None
+    return np.array(column.fill_null(-1).to_numpy(), np.int64)
+
+
+def _texts(table: pa.Table, name: str) -> Any:
+    """Names of each turn, shared between turns; None where the column is empty."""
+    column = table[name]
+    if column.null_count == len(column):
+        return None
+    coded = column.combine_chunks().dictionary_encode()
+    names = np.array([*coded.dictionary.to_pylist(), None], dtype=object)
+    return tuple(names[coded.indices.fill_null(len(names) - 1).to_numpy()])

@@ -27,6 +27,11 @@ class Trace:
     ``t_s`` (seconds since the start of the session), ``start_s`` (seconds since the start
     of the scenario's window), ``user_region`` and ``difficulty`` are there where the
     trace brings them; what it does not bring is drawn when the trace is placed in time.
+    ``start_utc_s`` (seconds since 1970-01-01 UTC) is there where a log has dates: the window
+    must then cover them. A user region that is not known is None, a difficulty NaN.
+
+    Where a log says how it was served: ``cached_tokens_observed`` (int64, -1: not said),
+    ``served_model`` and ``served_region`` (None: not said), by the log's own names.
     """
 
     name: str
@@ -37,8 +42,13 @@ class Trace:
     history_tokens: np.ndarray
     t_s: np.ndarray | None = None
     start_s: np.ndarray | None = None
-    user_region: Sequence[str] | None = None
+    user_region: Sequence[str | None] | None = None
     difficulty: np.ndarray | None = None
+    start_utc_s: np.ndarray | None = None
+    cached_tokens_observed: np.ndarray | None = None
+    served_model: Sequence[str | None] | None = None
+    served_region: Sequence[str | None] | None = None
+    difficulty_source: str = "predicted from the text of the prompts"
 
     @property
     def n_turns(self) -> int:
@@ -88,5 +98,9 @@ class Trace:
         columns = (self.offsets, self.new_prompt_tokens, self.output_tokens, self.history_tokens)
         for column in (*columns, self.t_s, self.start_s, self.difficulty):
             digest.update(b"-" if column is None else np.ascontiguousarray(column).tobytes())
-        digest.update("\x1f".join(self.user_region or ()).encode())
+        for names in (self.user_region, self.served_model, self.served_region):
+            digest.update("\x1f".join(name or "" for name in names or ()).encode())
+        for column in (self.start_utc_s, self.cached_tokens_observed):
+            if column is not None:  # a trace without them keeps the fingerprint it had
+                digest.update(np.ascontiguousarray(column).tobytes())
         return digest.hexdigest()

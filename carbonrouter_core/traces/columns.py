@@ -1,0 +1,493 @@
+"""Reading named columns out of CSV, JSON Lines, JSON or Parquet, whatever the file is.
+
+An importer of a flat format names what it wants and where it may stand; here it is read in
+chunks, vectorised where the chunk is clean, cell by cell where it is not, so that a wrong cell
+is named with its line and the rest of the file still goes fast.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, Literal
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv as pa_csv
+import pyarrow.json as pa_json
+
+from carbonrouter_core.traces.report import Findings
+from carbonrouter_core.traces.sources import Progress, Source, json_values, line_chunks, loads
+
+FIRST_TIME_S, LAST_TIME_S = 946_684_800.0, 4_102_444_800.0
+"""2000-01-01 and 2100-01-01 UTC: an epoch time outside is in another unit or wrong."""
+
+_UNITS = ((1.0, "seconds"), (1e3, "milliseconds"), (1e6, "microseconds"), (1e9, "nanoseconds"))
+_ZONE = re.compile(r"(?:[zZ]|[+-]\d\d(?::?\d\d)?)\s*$")
+_NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?")
+
+ColumnKind = Literal["number", "text", "time"]
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """One column: its name with us, where it may stand (dotted in JSON), and its kind.
+
+    ``time`` columns become epoch seconds; ``number`` columns float64 with null for empty.
+    """
+
+    name: str
+    paths: tuple[str, ...]
+    kind: ColumnKind = "number"
+
+
+def read_columns(
+    source: Source, wanted: Sequence[Wanted], findings: Findings, progress: Progress
+) -> Iterator[pa.Table]:
+    """Tables with ``line`` and the ``wanted`` columns; a column that is nowhere is all null."""
+    reader = {"csv": _csv, "jsonl": _json_lines, "json": _json_array, "parquet": _parquet}
+    times = _Times(source, findings)
+    for table in reader[source.kind](source, wanted, findings, progress):
+        for one in wanted:
+            if one.kind == "time":
+                at = table.schema.get_field_index(one.name)
+                values, keep = times.epoch_s(table[one.name], table["line"])
+                table = table.set_column(at, one.name, pa.array(values, from_pandas=True))
+                if not keep.all():
+                    table = table.filter(pa.array(keep))
+        yield table
+
+
+# --- CSV -------------------------------------------------------------------------------------
+
+
+def _csv(
+    source: Source, wanted: Sequence[Wanted], findings: Findings, progress: Progress
+) -> Iterator[pa.Table]:
+    header = [name.strip() for name in source.columns]
+    where = {
+        one.name: next((header.index(path) for path in one.paths if path in header), None)
+        for one in wanted
+    }
+    broken = _teller(source, findings)
+    chunks = line_chunks(source, broken, progress)
+    for first, chunk in chunks:
+        skipped = 0
+        if first == 1:
+            end = chunk.find(b"\n") + 1 or len(chunk)
+            chunk, skipped = chunk[end:], 1
+        if not chunk.strip():
+            continue
+        table = None
+        if b"\n\n" not in chunk and b"\n\r\n" not in chunk and b'"' not in chunk:
+            table = _csv_fast(source, header, where, wanted, chunk, first + skipped)
+        if table is None:
+            start = first + skipped
+            table = _csv_slow(source, header, where, wanted, chunk, start, findings, broken)
+        yield table
+
+
+def _csv_fast(
+    source: Source,
+    header: list[str],
+    where: dict[str, int | None],
+    wanted: Sequence[Wanted],
+    chunk: bytes,
+    first: int,
+) -> pa.Table | None:
+    names = [f"c{i}" for i in range(len(header))]
+    types: dict[str, pa.DataType] = dict.fromkeys(names, pa.string())
+    for one in wanted:
+        if (at := where[one.name]) is not None and one.kind == "number":
+            types[names[at]] = pa.float64()
+    needed = [names[at] for at in sorted({at for at in where.values() if at is not None})]
+    try:
+        table = pa_csv.read_csv(
+            io.BytesIO(chunk),
+            read_options=pa_csv.ReadOptions(column_names=names, block_size=2**21),
+            parse_options=pa_csv.ParseOptions(delimiter=source.delimiter, quote_char=False),
+            convert_options=pa_csv.ConvertOptions(
+                column_types=types,
+                include_columns=needed,
+                null_values=[""],
+                strings_can_be_null=True,
+            ),
+        )
+    except pa.ArrowInvalid:
+        return None
+    if table.num_rows != chunk.count(b"\n") + (not chunk.endswith(b"\n")):
+        return None
+    return _table(
+        np.arange(first, first + table.num_rows),
+        {one.name: None if (at := where[one.name]) is None else table[names[at]] for one in wanted},
+        wanted,
+    )
+
+
+def _csv_slow(
+    source: Source,
+    header: list[str],
+    where: dict[str, int | None],
+    wanted: Sequence[Wanted],
+    chunk: bytes,
+    first: int,
+    findings: Findings,
+    broken: Any,
+) -> pa.Table:
+    rows = _Rows(source, wanted, findings)
+    lines = chunk.decode("utf-8").splitlines() if b"\r" in chunk else chunk.decode().split("\n")
+    for line, text in enumerate(lines, start=first):
+        if not text.strip():
+            continue
+        try:
+            cells = next(csv.reader([text], delimiter=source.delimiter, strict=True))
+        except (csv.Error, StopIteration):
+            cells = []
+        if len(cells) != len(header):
+            what = f"this has {len(cells)} cells where the header has {len(header)}"
+            if line == first + len(lines) - 1 and not chunk.endswith(b"\n"):
+                broken(line, what + "; the file ends early")
+            else:
+                findings.add("refused", what, [source.place(line)])
+            continue
+        rows.add(
+            line,
+            [None if (at := where[one.name]) is None else cells[at] or None for one in wanted],
+        )
+    return rows.table()
+
+
+# --- JSON ------------------------------------------------------------------------------------
+
+
+def _json_lines(
+    source: Source, wanted: Sequence[Wanted], findings: Findings, progress: Progress
+) -> Iterator[pa.Table]:
+    schema, paths = _json_schema(source, wanted)
+    broken = _teller(source, findings)
+    for first, chunk in line_chunks(source, broken, progress):
+        table = _json_fast(schema, paths, wanted, chunk, first)
+        if table is None:
+            rows = _Rows(source, wanted, findings)
+            for line, text in enumerate(chunk.split(b"\n"), start=first):
+                if not text.strip():
+                    continue
+                record = loads(text)
+                if isinstance(record, dict):
+                    rows.add(line, [_first(record, one.paths) for one in wanted])
+                else:
+                    early = "; it ends early" if text.count(b"{") > text.count(b"}") else ""
+                    broken(line, "this is not a JSON object" + early)
+            table = rows.table()
+        yield table
+
+
+def _json_array(
+    source: Source, wanted: Sequence[Wanted], findings: Findings, progress: Progress
+) -> Iterator[pa.Table]:
+    rows = _Rows(source, wanted, findings)
+    for number, record in json_values(source, _teller(source, findings), progress):
+        rows.add(number, [_first(record, one.paths) for one in wanted])
+        if len(rows) >= 65_536:
+            yield rows.table()
+            rows = _Rows(source, wanted, findings)
+    yield rows.table()
+
+
+def _json_schema(
+    source: Source, wanted: Sequence[Wanted]
+) -> tuple[pa.Schema, dict[str, list[str]]]:
+    """The types under which clean chunks parse; a chunk of other types goes the slow way."""
+    tree: dict[str, Any] = {}
+    paths: dict[str, list[str]] = {}
+    for one in wanted:
+        for path in one.paths:
+            kind = pa.float64()
+            if one.kind != "number":
+                seen = next((v for r in source.samples if (v := _get(r, path)) is not None), None)
+                number = isinstance(seen, int | float)
+                whole = pa.int64() if one.kind == "text" else pa.float64()
+                kind = whole if number else pa.string()
+            *above, leaf = path.split(".")
+            node = tree
+            for name in above:
+                below = node.setdefault(name, {})
+                if not isinstance(below, dict):
+                    break
+                node = below
+            else:
+                if not isinstance(node.get(leaf), dict):
+                    node[leaf] = kind
+                    paths.setdefault(one.name, []).append(path)
+
+    def fields(node: dict[str, Any]) -> list[pa.Field]:
+        return [
+            pa.field(name, pa.struct(fields(below)) if isinstance(below, dict) else below)
+            for name, below in node.items()
+        ]
+
+    return pa.schema(fields(tree)), paths
+
+
+def _json_fast(
+    schema: pa.Schema,
+    paths: dict[str, list[str]],
+    wanted: Sequence[Wanted],
+    chunk: bytes,
+    first: int,
+) -> pa.Table | None:
+    try:
+        table = pa_json.read_json(
+            io.BytesIO(chunk),
+            read_options=pa_json.ReadOptions(block_size=max(2**21, _longest_line(chunk))),
+            parse_options=pa_json.ParseOptions(
+                explicit_schema=schema, unexpected_field_behavior="ignore"
+            ),
+        )
+    except pa.ArrowInvalid:
+        return None
+    if table.num_rows != chunk.count(b"\n") + (not chunk.endswith(b"\n")):
+        return None
+    columns: dict[str, Any] = {}
+    for one in wanted:
+        found = [_by_path(table, path) for path in paths.get(one.name, [])]
+        used = [column for column in found if column.null_count < len(column)]
+        if one.kind != "number" and len({column.type for column in used}) > 1:
+            return None
+        columns[one.name] = pc.coalesce(*used) if used else None
+    return _table(np.arange(first, first + table.num_rows), columns, wanted)
+
+
+def _longest_line(chunk: bytes) -> int:
+    # a line longer than a block is an error to the parser; one block for all is no harm
+    head = chunk[: 2**16]
+    return len(chunk) + 1 if head.count(b"\n") < 4 else 2**21
+
+
+def _by_path(table: Any, path: str) -> Any:
+    first, *below = path.split(".")
+    column = table[first] if first in table.schema.names else None
+    if column is None:
+        return pa.chunked_array([pa.nulls(table.num_rows)])
+    for name in below:
+        column = pc.struct_field(column, name)
+    return column
+
+
+def _get(record: Any, path: str) -> Any:
+    if isinstance(record, dict) and path in record:
+        return record[path]
+    for name in path.split("."):
+        if not isinstance(record, dict):
+            return None
+        record = record.get(name)
+    return record
+
+
+def _first(record: dict[str, Any], paths: Sequence[str]) -> Any:
+    for path in paths:
+        value = _get(record, path)
+        if value is not None and not isinstance(value, dict | list):
+            return value
+    return None
+
+
+# --- Parquet ---------------------------------------------------------------------------------
+
+
+def _parquet(
+    source: Source, wanted: Sequence[Wanted], findings: Findings, progress: Progress
+) -> Iterator[pa.Table]:
+    present = {
+        one.name: next((path for path in one.paths if path.split(".")[0] in source.columns), None)
+        for one in wanted
+    }
+    tops = sorted({path.split(".")[0] for path in present.values() if path})
+    line = 1
+    for batch in source.parquet_batches(tops, progress):
+        table = pa.Table.from_batches([batch])
+        columns: dict[str, Any] = {}
+        for one in wanted:
+            path = present[one.name]
+            columns[one.name] = None if path is None else _by_path(table, path)
+        lines = np.arange(line, line + batch.num_rows)
+        line += batch.num_rows
+        try:
+            yield _table(lines, columns, wanted)
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+            rows = _Rows(source, wanted, findings)
+            lists = [
+                [None] * batch.num_rows if (c := columns[one.name]) is None else c.to_pylist()
+                for one in wanted
+            ]
+            for number, values in zip(lines, zip(*lists, strict=True), strict=True):
+                rows.add(int(number), list(values))
+            yield rows.table()
+
+
+# --- Cells -----------------------------------------------------------------------------------
+
+
+def _table(lines: np.ndarray, columns: dict[str, Any], wanted: Sequence[Wanted]) -> pa.Table:
+    arrays: dict[str, Any] = {"line": pa.array(lines, pa.int64())}
+    for one in wanted:
+        column = columns[one.name]
+        if column is None:
+            kind = pa.string() if one.kind == "text" else pa.float64()
+            arrays[one.name] = pa.nulls(len(lines), kind)
+        elif one.kind == "text":
+            text = column if pa.types.is_string(column.type) else column.cast(pa.string())
+            arrays[one.name] = text
+        elif one.kind == "number":
+            arrays[one.name] = column.cast(pa.float64(), safe=False)
+        else:
+            arrays[one.name] = column
+    return pa.table(arrays)
+
+
+class _Rows:
+    """Rows gathered cell by cell; a row with a cell of the wrong kind is refused."""
+
+    def __init__(self, source: Source, wanted: Sequence[Wanted], findings: Findings) -> None:
+        self._source, self._wanted, self._findings = source, wanted, findings
+        self._lines: list[int] = []
+        self._cells: list[list[Any]] = [[] for _ in wanted]
+
+    def __len__(self) -> int:
+        return len(self._lines)
+
+    def add(self, line: int, values: Sequence[Any]) -> None:
+        cells: list[Any] = []
+        for one, value in zip(self._wanted, values, strict=True):
+            if one.kind != "number" or value is None:
+                cells.append(value)
+                continue
+            number = _as_number(value)
+            if number is None:
+                self._findings.add(
+                    "refused", f"{one.name} is not a number", [self._source.place(line)]
+                )
+                return
+            cells.append(number)
+        self._lines.append(line)
+        for column, cell in zip(self._cells, cells, strict=True):
+            column.append(cell)
+
+    def table(self) -> pa.Table:
+        arrays: dict[str, Any] = {"line": pa.array(self._lines, pa.int64())}
+        for one, column in zip(self._wanted, self._cells, strict=True):
+            if one.kind == "number":
+                arrays[one.name] = pa.array(column, pa.float64())
+            elif one.kind == "text":
+                texts = [None if cell is None else str(cell) for cell in column]
+                arrays[one.name] = pa.array(texts, pa.string())
+            else:
+                numbers = all(cell is None or isinstance(cell, int | float) for cell in column)
+                arrays[one.name] = (
+                    pa.array(column, pa.float64())
+                    if numbers
+                    else pa.array([None if c is None else str(c) for c in column], pa.string())
+                )
+        return pa.table(arrays)
+
+
+def _as_number(value: Any) -> float | None:
+    if isinstance(value, bool):
+        return None
+    if isinstance(value, int | float):
+        return float(value) if abs(value) < 1e300 else math.inf
+    text = str(value).strip()
+    if _NUMBER.fullmatch(text):
+        return float(text)
+    return math.nan if text.lower() == "nan" else None
+
+
+def _teller(source: Source, findings: Findings) -> Any:
+    def tell(line: int, reason: str) -> None:
+        findings.add("unreadable", reason, [source.place(line)])
+
+    return tell
+
+
+# --- Times -----------------------------------------------------------------------------------
+
+
+class _Times:
+    """Turns a column of times into epoch seconds, with one unit for the whole file."""
+
+    def __init__(self, source: Source, findings: Findings) -> None:
+        self._source, self._findings = source, findings
+        self._per_s: float | None = None
+
+    def epoch_s(self, column: Any, lines: Any) -> tuple[np.ndarray, np.ndarray]:
+        """Epoch seconds (NaN where empty), and which rows may be kept."""
+        n = len(column)
+        if n == 0 or column.null_count == n:
+            return np.full(n, np.nan), np.ones(n, bool)
+        if pa.types.is_timestamp(column.type):
+            us = column.cast(pa.timestamp("us", column.type.tz), safe=False).cast(pa.int64())
+            if column.type.tz is None:
+                self._findings.guess("times without a zone are UTC")
+            seconds = us.to_pandas().to_numpy(np.float64, na_value=np.nan) / 1e6
+        elif pa.types.is_string(column.type):
+            seconds = self._text(column, lines)
+        else:
+            seconds = self._number(column.to_pandas().to_numpy(np.float64))
+        empty = np.asarray(column.is_null().to_pandas(), bool)
+        good = empty | ((seconds >= FIRST_TIME_S) & (seconds < LAST_TIME_S))
+        if not good.all():
+            self._findings.add(
+                "refused",
+                "the time cannot be read as a date between 2000 and 2100",
+                (self._source.place(int(line)) for line in lines.to_numpy()[~good]),
+            )
+        return seconds, good
+
+    def _number(self, values: np.ndarray) -> np.ndarray:
+        if self._per_s is None:
+            first = values[np.isfinite(values)]
+            for per_s, unit in _UNITS:
+                if len(first) and FIRST_TIME_S <= first[0] / per_s < LAST_TIME_S:
+                    self._per_s = per_s
+                    self._findings.guess(f"numbers in the time column are {unit} since 1970 UTC")
+                    break
+        return values / (self._per_s or 1.0)
+
+    def _text(self, column: Any, lines: Any) -> np.ndarray:
+        texts = column.to_pandas()
+        known = texts.dropna()
+        if _NUMBER.fullmatch(str(known.iloc[0]).strip()):
+            return self._number(pd.to_numeric(texts, errors="coerce").to_numpy(np.float64))
+        if not known.str.contains(_ZONE).all():
+            self._findings.guess("times without a zone are UTC")
+        stamps = pd.to_datetime(texts, utc=True, errors="coerce", format="ISO8601")
+        us = stamps.to_numpy("datetime64[us]")
+        seconds = us.astype(np.int64) / 1e6
+        seconds[np.isnat(us)] = np.nan
+        return seconds
+
+
+def epoch_s_of(value: Any) -> float | None:
+    """Epoch seconds of one time: ISO text (UTC where no zone is given), or a number."""
+    if isinstance(value, bool) or value is None:
+        return None
+    if isinstance(value, int | float):
+        for per_s, _ in _UNITS:
+            if FIRST_TIME_S <= value / per_s < LAST_TIME_S:
+                return float(value / per_s)
+        return None
+    if isinstance(value, str):
+        try:
+            value = datetime.fromisoformat(value.strip().replace(" UTC", "Z"))
+        except ValueError:
+            return None
+    if not isinstance(value, datetime):
+        return None
+    return (value if value.tzinfo else value.replace(tzinfo=UTC)).timestamp()

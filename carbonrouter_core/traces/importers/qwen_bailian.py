@@ -1,0 +1,165 @@
+"""Qwen-Bailian traces: requests with the whole prompt's length and a link to their parent.
+
+https://github.com/alibaba-edu/qwen-bailian-usagetraces-anon. The input is cumulative: it holds
+all of the conversation so far. Where two requests have the same parent, the first goes on with
+the session; the other branches off, as a session of its own that begins with the shared path
+as history.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+
+from carbonrouter_core.traces.columns import Wanted, read_columns
+from carbonrouter_core.traces.importers.base import Importer, Reading, always, lacks
+from carbonrouter_core.traces.sources import Source
+
+_NONE = -1
+
+
+def _recognise(source: Source) -> str | None:
+    if lacks(source, "chat_id", "parent_chat_id", "input_length", "output_length"):
+        return None
+    return "its records carry chat_id, parent_chat_id and input_length"
+
+
+def _read(source: Source, reading: Reading) -> Iterator[pa.Table]:
+    wanted = (
+        Wanted("chat", ("chat_id",), "text"),
+        Wanted("parent", ("parent_chat_id",), "text"),
+        Wanted("time_s", ("timestamp",)),
+        Wanted("input_tokens", ("input_length",)),
+        Wanted("output_tokens", ("output_length",)),
+    )
+    parts = []
+    for part in read_columns(source, wanted, reading.findings, reading.progress):
+        reading.rows_read += part.num_rows
+        # ids as numbers of the file, so that links are looked up in arrays
+        parts.append(part)
+    table = pa.concat_tables(parts).combine_chunks() if parts else None
+    if table is None or not table.num_rows:
+        return
+    chat, parent = _links(source, reading, table)
+    keep = _sound(source, reading, table, chat, parent)
+    n = table.num_rows
+    time_s = table["time_s"].to_pandas().to_numpy(np.float64)
+    session, history = _paths(table, parent, keep, time_s)
+    branches = keep & ~np.isnan(history)
+    if branches.any():
+        lines = table["line"].to_numpy()[branches]
+        reading.findings.add(
+            "note",
+            "the request branches off an earlier one: a session that begins with the shared path",
+            (source.place(int(line)) for line in lines),
+        )
+    names = np.asarray(table["chat"].to_pandas(), dtype=object)
+    for first in range(0, n, 65_536):
+        rows = np.flatnonzero(keep[first : first + 65_536]) + first
+        yield pa.table(
+            {
+                "line": table["line"].take(pa.array(rows)),
+                "session": pa.array(names[session[rows]], pa.string()),
+                "order": pa.array(time_s[rows], from_pandas=True),
+                "time_s": pa.array(time_s[rows], from_pandas=True),
+                "input_tokens": table["input_tokens"].take(pa.array(rows)),
+                "output_tokens": table["output_tokens"].take(pa.array(rows)),
+                "history_tokens": pa.array(history[rows], from_pandas=True),
+            }
+        )
+
+
+def _links(source: Source, reading: Reading, table: pa.Table) -> tuple[np.ndarray, np.ndarray]:
+    """Code of each row's chat id, and the row of its parent (-1: none; -2: duplicate row)."""
+    lines = table["line"].to_numpy()
+    codes, names = pd.factorize(table["chat"].to_pandas())
+    row_of = np.full(len(names), _NONE)
+    row_of[codes[::-1]] = np.arange(len(codes))[::-1]  # the first row of each id
+    again = row_of[codes] != np.arange(len(codes))
+    if again.any():
+        figures = table.select(["parent", "time_s", "input_tokens", "output_tokens"]).to_pandas()
+        equal = (figures[again].to_numpy() == figures.iloc[row_of[codes[again]]].to_numpy()).all(1)
+        rows = np.flatnonzero(again)
+        for kind, reason, which in (
+            ("repaired", "the turn stands there twice with the same values; one is kept", equal),
+            ("refused", "this turn stands there twice with different values", ~equal),
+        ):
+            if which.any():
+                reading.findings.add(
+                    kind,  # type: ignore[arg-type]
+                    reason,
+                    (source.place(int(lines[i])) for i in rows[which]),
+                )
+    wanted = table["parent"].to_pandas().fillna("-1").to_numpy(dtype=object)
+    at = pd.Index(names).get_indexer(pd.Index(wanted))
+    parent = np.where(at >= 0, row_of[np.maximum(at, 0)], _NONE)
+    lost = (at < 0) & ~np.isin(wanted.astype(str), ("-1", "", "None")) & ~again
+    if lost.any():
+        reading.findings.add(
+            "repaired",
+            "its parent is not in the file: a new session",
+            (source.place(int(line)) for line in lines[lost]),
+        )
+    parent[again] = -2
+    return codes, parent
+
+
+def _sound(
+    source: Source, reading: Reading, table: pa.Table, chat: np.ndarray, parent: np.ndarray
+) -> np.ndarray:
+    """Which rows may be used: none in a circle of parents, or before its own parent."""
+    lines = table["line"].to_numpy()
+    n = len(parent)
+    ahead = np.where(parent >= 0, parent, np.arange(n))
+    for _ in range(max(1, n).bit_length() + 1):
+        ahead = ahead[ahead]  # twice as far up each time: only a circle never reaches a root
+    circle = parent[ahead] >= 0
+    time_s = table["time_s"].to_pandas().to_numpy(np.float64)
+    has = parent >= 0
+    early = np.zeros(n, bool)
+    early[has] = time_s[parent[has]] > time_s[has]
+    for wrong, reason in (
+        (circle, "its parents lead back to itself, in a circle"),
+        (early & ~circle, "its parent is later than the request itself"),
+    ):
+        if wrong.any():
+            reading.findings.add(
+                "refused", reason, (source.place(int(line)) for line in lines[wrong])
+            )
+    keep: np.ndarray = ~circle & (parent != -2)
+    return keep
+
+
+def _paths(
+    table: pa.Table, parent: np.ndarray, keep: np.ndarray, time_s: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """The row that begins each row's session, and history where a branch begins (else NaN)."""
+    n = len(parent)
+    order = np.lexsort((np.arange(n), time_s))
+    rows = order[(parent[order] >= 0) & keep[order]]
+    _, first = np.unique(parent[rows], return_index=True)
+    goes_on = np.zeros(n, bool)
+    goes_on[rows[first]] = True  # the earliest child of each parent
+    begin = np.where(goes_on, parent, np.arange(n))
+    for _ in range(max(1, n).bit_length() + 1):
+        begin = begin[begin]
+    whole = table["input_tokens"].to_pandas().to_numpy(np.float64)
+    output = table["output_tokens"].to_pandas().to_numpy(np.float64)
+    branch = keep & (parent >= 0) & ~goes_on
+    history = np.full(n, np.nan)
+    history[branch] = (whole + output)[parent[branch]]
+    return begin, history
+
+
+IMPORTER = Importer(
+    id="qwen-bailian",
+    label="Qwen-Bailian",
+    sessions="a session is a path of parent links; inputs are cumulative; times count from the "
+    "trace's start and are kept within each session",
+    recognise=_recognise,
+    read=_read,
+    times=always("clock"),
+)

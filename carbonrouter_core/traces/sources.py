@@ -1,0 +1,355 @@
+"""Files as they come: opened, unpacked, and cut into lines or JSON values, in bounded memory.
+
+What a file is, is told by its content, never by its name.
+"""
+
+from __future__ import annotations
+
+import codecs
+import csv
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Literal
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from carbonrouter_core.errors import TraceError
+
+CHUNK_BYTES = 8 * 2**20
+"""Bytes of whole lines handed on at a time."""
+MAX_RECORD_BYTES = 32 * 2**20
+"""A longer line or JSON value is refused: it is no record, and would fill the memory."""
+HEAD_BYTES = 256 * 2**10
+"""Bytes looked at to tell what a file is."""
+SAMPLE_RECORDS = 50
+"""Records looked at to tell the format."""
+PARQUET_ROWS = 65_536
+"""Rows of a Parquet file handed on at a time."""
+
+SourceKind = Literal["csv", "jsonl", "json", "parquet"]
+Progress = Callable[[float], None]
+"""Called with the share done, 0 to 1."""
+
+_MAGIC = (
+    (b"PK\x03\x04", "a zip archive (or a spreadsheet); unpack it, or save it as CSV"),
+    (b"\x89PNG", "an image"),
+    (b"\xff\xd8\xff", "an image"),
+    (b"GIF8", "an image"),
+    (b"%PDF", "a PDF document"),
+    (b"7z\xbc\xaf", "a 7-Zip archive; unpack it"),
+    (b"\xff\xfe", "UTF-16 text; save it as UTF-8"),
+    (b"\xfe\xff", "UTF-16 text; save it as UTF-8"),
+    (b"SQLite format 3", "an SQLite database"),
+)
+_COMPRESSIONS = ((b"\x1f\x8b", "gzip"), (b"\x28\xb5\x2f\xfd", "zstd"))
+_BOM = b"\xef\xbb\xbf"
+
+
+@dataclass(frozen=True)
+class Source:
+    """One file: its path, the name it is called by, and its number among those imported."""
+
+    path: Path
+    name: str
+    number: int = 0
+    many: bool = False
+    """Whether there are others, so that places must name the file."""
+
+    def place(self, line: int) -> str:
+        """A place in this file, for a report."""
+        word = {"parquet": "row", "json": "record"}.get(self.kind, "line")
+        return f"{self.name}, {word} {line}" if self.many else f"{word} {line}"
+
+    def error(self, what: str) -> TraceError:
+        """An error about this file."""
+        return TraceError(f"{self.name}: {what}")
+
+    @cached_property
+    def compression(self) -> str | None:
+        """How the file is packed: gzip, zstd or not at all."""
+        try:
+            with self.path.open("rb") as file:
+                start = file.read(16)
+        except OSError as error:
+            reason = error.strerror or str(error)
+            raise TraceError(f"There is no trace file {self.name}: {reason}.") from error
+        return next((name for magic, name in _COMPRESSIONS if start.startswith(magic)), None)
+
+    @cached_property
+    def head(self) -> bytes:
+        """The first bytes, unpacked and without a byte-order mark; checked to be text or Parquet.
+
+        Raises :class:`TraceError` for an empty file and for what is no table of turns.
+        """
+        with self.open() as stream:
+            start: bytes = _read(stream, HEAD_BYTES)[0]
+        for magic, what in _MAGIC:
+            if start.startswith(magic):
+                raise self.error(f"this is {what}.")
+        if start.startswith(b"PAR1"):
+            return start
+        start = start.removeprefix(_BOM)
+        if not start.strip():
+            raise self.error("the file is empty; there is nothing to import.")
+        if b"\0" in start:
+            line = start[: start.index(b"\0")].count(b"\n") + 1
+            raise self.error(f"line {line} holds NUL bytes; this is no text file.")
+        return start
+
+    @cached_property
+    def kind(self) -> SourceKind:
+        """What the file is, by its content."""
+        if self.head.startswith(b"PAR1"):
+            return "parquet"
+        first = self.head.lstrip()
+        if first.startswith(b"["):
+            return "json"
+        if not first.startswith(b"{"):
+            return "csv"
+        line, _, rest = first.partition(b"\n")
+        try:
+            json.loads(line)
+        except ValueError:
+            # a record longer than the head, or one that ends early, is still a line
+            return "jsonl" if not rest or len(line) > 512 else "json"
+        return "jsonl"
+
+    @cached_property
+    def columns(self) -> tuple[str, ...]:
+        """Column names of a table, keys of the first record of JSON."""
+        if self.kind == "parquet":
+            return tuple(self._parquet.schema_arrow.names)
+        if self.kind == "csv":
+            first = self.head.split(b"\n", 1)[0].decode("utf-8", "replace").rstrip("\r")
+            return tuple(next(csv.reader([first], delimiter=self.delimiter), []))
+        return tuple(self.samples[0]) if self.samples else ()
+
+    @cached_property
+    def delimiter(self) -> str:
+        """What stands between the cells of a CSV file."""
+        first = self.head.split(b"\n", 1)[0].decode("utf-8", "replace")
+        return max(",;\t|", key=first.count)
+
+    @cached_property
+    def samples(self) -> list[dict[str, Any]]:
+        """The first records of a JSON or Parquet file, for telling its format."""
+        if self.kind == "csv":
+            return []
+        found: list[dict[str, Any]] = []
+        if self.kind == "parquet":
+            for batch in self._parquet.iter_batches(batch_size=SAMPLE_RECORDS):
+                return [row for row in batch.to_pylist() if isinstance(row, dict)]
+        try:
+            for _, value in json_values(self, lambda line, reason: None):
+                found.append(value)
+                if len(found) >= SAMPLE_RECORDS:
+                    break
+        except TraceError:
+            if not found:
+                raise
+        return found
+
+    @cached_property
+    def _parquet(self) -> Any:
+        try:
+            return pq.ParquetFile(self.path)
+        except (pa.ArrowException, OSError) as error:
+            raise self.error(
+                f"this cannot be read as a Parquet table: {_first_line(error)}"
+            ) from error
+
+    def open(self) -> Any:
+        """The unpacked content as a binary stream."""
+        try:
+            return pa.input_stream(str(self.path), compression=self.compression)
+        except (pa.ArrowException, OSError) as error:
+            raise self.error(f"this cannot be opened: {_first_line(error)}") from error
+
+    def parquet_batches(self, columns: list[str], progress: Progress) -> Iterator[pa.RecordBatch]:
+        """Batches of a Parquet file; only ``columns``."""
+        done, total = 0, max(1, self._parquet.metadata.num_rows)
+        try:
+            for batch in self._parquet.iter_batches(batch_size=PARQUET_ROWS, columns=columns):
+                yield batch
+                done += batch.num_rows
+                progress(done / total)
+        except (pa.ArrowException, OSError) as error:
+            raise self.error(f"the Parquet table is damaged: {_first_line(error)}") from error
+
+
+Broken = Callable[[int, str], None]
+"""Told the line of a record that cannot be read, and why."""
+
+
+def line_chunks(source: Source, broken: Broken, progress: Progress) -> Iterator[tuple[int, bytes]]:
+    """Chunks of whole lines with the number of their first line (from 1).
+
+    Raises :class:`TraceError` at the first NUL byte, invalid UTF-8 or overlong line.
+    """
+    size, line, rest = max(1, source.path.stat().st_size), 1, b""
+    with source.open() as stream:
+        packed = source.compression is not None
+        first, seen = True, 0
+        while True:
+            block, cut = _read(stream, CHUNK_BYTES)
+            if first:
+                block, first = block.removeprefix(_BOM), False
+            seen += len(block)
+            end = block.rfind(b"\n") + 1
+            if not block or cut:
+                chunk, rest = rest + block, b""
+            elif end:
+                chunk, rest = rest + block[:end], block[end:]
+            else:
+                chunk, rest = b"", rest + block
+            if len(rest) > MAX_RECORD_BYTES:
+                raise source.error(
+                    f"line {line + chunk.count(10)} is longer than "
+                    f"{MAX_RECORD_BYTES // 2**20} MB; this is no log of turns."
+                )
+            if chunk:
+                _check_text(source, chunk, line)
+                yield line, chunk
+                line += chunk.count(b"\n")
+            if cut:
+                broken(line, "the packed file ends early")
+            if not block or cut:
+                return
+            # how far a packed file has been read is not known: a typical ratio stands in
+            progress(min(0.99, seen / (size * (6 if packed else 1))))
+
+
+def json_values(
+    source: Source, broken: Broken, progress: Progress | None = None
+) -> Iterator[tuple[int, dict[str, Any]]]:
+    """The records of a JSON Lines file (with their lines) or JSON array (with their numbers)."""
+    progress = progress or (lambda share: None)
+    if source.kind == "json":
+        yield from _array_values(source, broken, progress)
+        return
+    for first, chunk in line_chunks(source, broken, progress):
+        for line, text in enumerate(chunk.split(b"\n"), start=first):
+            if not text.strip():
+                continue
+            value = loads(text)
+            if isinstance(value, dict):
+                yield line, value
+            else:
+                broken(line, "this is not a JSON object" + _ends_early(text))
+
+
+def loads(text: bytes | str) -> Any:
+    """``text`` as JSON; None where it is not."""
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+
+
+def _ends_early(text: bytes) -> str:
+    return "; it ends early" if text.count(b"{") > text.count(b"}") else ""
+
+
+def _array_values(
+    source: Source, broken: Broken, progress: Progress
+) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Objects of one long JSON array, or of several objects one after another."""
+    decoder = json.JSONDecoder()
+    number, text, inside = 0, "", False
+    need = 0  # characters that must be there before the open value is tried again
+    ended = False
+    for block, last in _text_blocks(source, broken, progress):
+        text += block
+        if len(text) < need and not last:
+            continue
+        at = 0
+        while True:
+            while at < len(text) and text[at] in " \t\r\n,":
+                at += 1
+            if at == len(text):
+                break
+            if text[at] == "[" and not inside:
+                inside, at = True, at + 1
+                continue
+            if text[at] == "]" and inside:
+                inside, ended, at = False, True, at + 1
+                continue
+            try:
+                value, stop = decoder.raw_decode(text, at)
+            except (ValueError, RecursionError):
+                if not last and len(text) - at <= MAX_RECORD_BYTES:
+                    break  # the value may go on in the next block
+                broken(number + 1, "this is not a JSON object; it ends early or is damaged")
+                return
+            number, at = number + 1, stop
+            if isinstance(value, dict):
+                yield number, value
+            else:
+                broken(number, "this is not a JSON object")
+        text = text[at:]
+        need = 2 * len(text)  # doubling keeps the repeated tries linear in the whole
+    if inside and not ended:
+        broken(number + 1, "the file ends before the list is closed")
+
+
+def _text_blocks(source: Source, broken: Broken, progress: Progress) -> Iterator[tuple[str, bool]]:
+    size, seen, first = max(1, source.path.stat().st_size), 0, True
+    utf8 = codecs.getincrementaldecoder("utf-8")()
+    with source.open() as stream:
+        while True:
+            block, cut = _read(stream, 2**20)
+            if first:
+                block, first = block.removeprefix(_BOM), False
+            seen += len(block)
+            last = not block or cut
+            try:
+                text = utf8.decode(block, last and not cut)
+            except UnicodeDecodeError as error:
+                if last:
+                    text = ""
+                else:
+                    raise source.error("the text is not valid UTF-8; save it as UTF-8.") from error
+            if "\0" in text:
+                raise source.error("the text holds NUL bytes; this is no text file.")
+            if cut:
+                broken(0, "the packed file ends early")
+            yield text, last
+            if last:
+                return
+            progress(min(0.99, seen / (size * (6 if source.compression else 1))))
+
+
+def _read(stream: Any, size: int) -> tuple[bytes, bool]:
+    """Up to ``size`` bytes, and whether a packed stream broke off before its end."""
+    parts: list[bytes] = []
+    got = 0
+    try:
+        while got < size:
+            part = stream.read(min(2**20, size - got))
+            if not part:
+                break
+            parts.append(part)
+            got += len(part)
+    except (pa.ArrowException, OSError):
+        return b"".join(parts), True
+    return b"".join(parts), False
+
+
+def _check_text(source: Source, chunk: bytes, first_line: int) -> None:
+    nul = chunk.find(b"\0")
+    if nul >= 0:
+        line = first_line + chunk[:nul].count(b"\n")
+        raise source.error(f"line {line} holds NUL bytes; this is no text file.")
+    try:
+        chunk.decode("utf-8")
+    except UnicodeDecodeError as error:
+        line = first_line + chunk[: error.start].count(b"\n")
+        raise source.error(f"line {line} is not valid UTF-8; save the file as UTF-8.") from None
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).splitlines()[0] if str(error) else type(error).__name__

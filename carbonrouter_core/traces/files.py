@@ -67,7 +67,7 @@ def _utc_s(table: pa.Table) -> np.ndarray | None:
     column = table["start_utc"]
     if column.null_count == len(column):
         return None
-    us = column.cast(pa.timestamp("us", tz="UTC")).cast(pa.int64())
+    us = column.cast(pa.timestamp("us")).cast(pa.int64())
     return np.array(us.to_numpy(), np.float64) / 1e6
 
 

@@ -26,7 +26,7 @@ import pyarrow.parquet as pq
 from carbonrouter_core.errors import TraceError
 from carbonrouter_core.traces.importers import choose
 from carbonrouter_core.traces.importers.base import RAW, Importer, ImportOptions, Reading, Times
-from carbonrouter_core.traces.report import TraceReport
+from carbonrouter_core.traces.report import MAX_PLACES, Kind, TraceReport
 from carbonrouter_core.traces.sources import Progress, Source
 
 MAX_TOKENS = 1e8
@@ -37,6 +37,11 @@ MAX_DIFFICULTY = 50.0
 """Difficulties are logits; beyond this the number is something else."""
 MEMORY_LIMIT = "700MB"
 """What the sorting database may hold in memory; it spills to disk beyond."""
+OFFLINE: dict[str, Any] = {
+    "autoinstall_known_extensions": False,
+    "autoload_known_extensions": False,
+}
+"""DuckDB would fetch extensions from the network where a query could use one."""
 SESSION_ROWS = 400_000
 """Rows completed at a time, rounded up to whole sessions."""
 MAX_TRACE_TURNS = 50_000_000
@@ -48,7 +53,7 @@ CANONICAL = pa.schema(
         ("turn", pa.int32()),
         ("t_s", pa.float64()),
         ("start_s", pa.float64()),
-        ("start_utc", pa.timestamp("us", tz="UTC")),
+        ("start_utc", pa.timestamp("us")),
         ("new_prompt_tokens", pa.int64()),
         ("history_tokens", pa.int64()),
         ("output_tokens", pa.int64()),
@@ -62,7 +67,7 @@ CANONICAL = pa.schema(
 """The canonical schema of a trace, one row a turn, sessions together and in order (DESIGN §6).
 
 At most one of ``t_s`` (since the session's start), ``start_s`` (since the window's start) and
-``start_utc`` is filled; observed columns, user region and difficulty may be null. No text.
+``start_utc`` (UTC, without saying so in its type) is filled; observed columns, user region and difficulty may be null. No text.
 """
 
 _COUNTS = ("new_prompt_tokens", "input_tokens", "history_tokens", "output_tokens")
@@ -143,12 +148,14 @@ def stage(
     try:
         reading = Reading(options=options or ImportOptions())
         work = _Work(folder, importer, sources, reading)
-        with contextlib.closing(duckdb.connect(str(folder / "sort.duckdb"))) as database:
-            database.execute(
-                f"SET memory_limit = '{MEMORY_LIMIT}'; SET threads = 2; "
-                "SET preserve_insertion_order = false; SET TimeZone = 'UTC'"
-            )
-            database.execute("SET temp_directory = $1", [str(folder / "spill")])
+        settings: dict[str, Any] = OFFLINE | {
+            "memory_limit": MEMORY_LIMIT,
+            "threads": 2,
+            "preserve_insertion_order": False,
+            "temp_directory": str(folder / "spill"),
+        }
+        file = str(folder / "sort.duckdb")
+        with contextlib.closing(duckdb.connect(file, config=settings)) as database:
             work.gather(database, lambda share: progress(0.6 * share))
             work.complete(database, lambda share: progress(0.6 + 0.4 * share))
         report = work.report(reason)
@@ -233,8 +240,9 @@ class _Work:
                     numbered = checked.add_column(
                         0, "row", pa.array(np.arange(self.rows, self.rows + n))
                     ).add_column(1, "file", pa.array(np.full(n, source.number, np.int16)))
-                    # DuckDB finds the table by the name of this variable
+                    database.register("numbered", numbered)
                     database.execute("INSERT INTO raw SELECT * FROM numbered")
+                    database.unregister("numbered")
                     self.rows += n
         database.commit()
         if self.file_times != "none" and self.n_timeless:
@@ -256,7 +264,9 @@ class _Work:
         def refuse(wrong: np.ndarray, reason: str) -> None:
             wrong = wrong & keep
             if wrong.any():
-                self.findings.add("refused", reason, (source.place(int(i)) for i in lines[wrong]))
+                bad = lines[wrong]
+                places = (source.place(int(i)) for i in bad[:MAX_PLACES])
+                self.findings.add("refused", reason, places, len(bad))
                 keep[wrong] = False
 
         def numbers(name: str) -> tuple[np.ndarray, np.ndarray]:
@@ -336,9 +346,7 @@ class _Work:
         absent = pa.nulls(n, pa.float64())
         start_utc = pa.nulls(n, CANONICAL.field("start_utc").type)
         if self.times == "start_utc":
-            start_utc = pa.array(np.round(times * 1e6).astype("datetime64[us]")).cast(
-                CANONICAL.field("start_utc").type
-            )
+            start_utc = pa.array(np.round(times * 1e6).astype("datetime64[us]"))
         region = table["served_region"]
         if self.reading.options.served_region:
             region = region.fill_null(self.reading.options.served_region)
@@ -362,10 +370,13 @@ class _Work:
             schema=CANONICAL,
         )
 
-    def _places(self, table: pa.Table, rows: np.ndarray) -> Iterator[str]:
-        files, lines = table["file"].to_numpy(), table["line"].to_numpy()
-        for i in rows:
-            yield self.sources[files[i]].place(int(lines[i]))
+    def _found(self, kind: Kind, reason: str, table: pa.Table, which: np.ndarray) -> None:
+        """Count a finding about the rows of ``table`` where ``which`` is true, if there are any."""
+        rows = np.flatnonzero(which)
+        if len(rows):
+            listed = table.select(["file", "line"]).take(pa.array(rows[:MAX_PLACES])).to_pylist()
+            places = (self.sources[row["file"]].place(row["line"]) for row in listed)
+            self.findings.add(kind, reason, places, len(rows))
 
     def _without_duplicates(self, table: pa.Table) -> pa.Table:
         n = table.num_rows
@@ -380,21 +391,18 @@ class _Work:
         for name in (*_NUMBERS, *_TEXTS, "time_s"):
             equal &= _repeats(table[name], nulls=True)
         twice, differing = same & equal, same & ~equal
-        if twice.any():
-            reason = "the turn stands there twice with the same values; one is kept"
-            self.findings.add("repaired", reason, self._places(table, np.flatnonzero(twice)))
-        if differing.any():
-            reason = "this turn stands there twice with different values"
-            self.findings.add("refused", reason, self._places(table, np.flatnonzero(differing)))
+        reason = "the turn stands there twice with the same values; one is kept"
+        self._found("repaired", reason, table, twice)
+        reason = "this turn stands there twice with different values"
+        self._found("refused", reason, table, differing)
         return table.filter(pa.array(~same))
 
     def _order_kept(self, table: pa.Table, first: np.ndarray) -> None:
         row = table["row"].to_numpy()
         moved = np.zeros(len(row), bool)
         moved[1:] = (row[1:] < row[:-1]) & ~first[1:]
-        if moved.any():
-            reason = "the turns of a session stood out of order and were sorted"
-            self.findings.add("repaired", reason, self._places(table, np.flatnonzero(moved)))
+        reason = "the turns of a session stood out of order and were sorted"
+        self._found("repaired", reason, table, moved)
 
     def _history(
         self,
@@ -417,24 +425,21 @@ class _Work:
             before = np.r_[0.0, (whole + output)[:-1]]
             before[first] = 0.0
             shrank = np.isnan(given) & (before > whole)
-            if shrank.any():
-                reason = (
-                    "history shrank: the prompt is shorter than the turns before it; "
-                    "all of it is taken as history"
-                )
-                self.findings.add("repaired", reason, self._places(table, np.flatnonzero(shrank)))
+            reason = (
+                "history shrank: the prompt is shorter than the turns before it; "
+                "all of it is taken as history"
+            )
+            self._found("repaired", reason, table, shrank)
             history = np.minimum(np.where(np.isnan(given), before, given), whole)
         over = cached > whole
-        if over.any():
-            reason = "there are more cached tokens than prompt tokens"
-            self.findings.add("refused", reason, self._places(table, np.flatnonzero(over)))
+        self._found("refused", "there are more cached tokens than prompt tokens", table, over)
         beyond = (cached > history) & ~over
         if beyond.any():
             reason = (
                 "more tokens were cached than the session's own history holds (a prefix shared "
                 "with others, or turns before the log began): they count as history"
             )
-            self.findings.add("note", reason, self._places(table, np.flatnonzero(beyond)))
+            self._found("note", reason, table, beyond)
             history = np.where(beyond, cached, history)
         return history, whole - history
 
@@ -447,14 +452,12 @@ class _Work:
         back = np.zeros(len(times), bool)
         back[1:] = (times[1:] < times[:-1]) & ~first[1:]
         if back.any():
-            places = self._places(table, np.flatnonzero(back))
             if self.importer.late == "refuse":
-                self.findings.add(
-                    "refused", "the time is earlier than that of the turn before it", places
-                )
+                reason = "the time is earlier than that of the turn before it"
+                self._found("refused", reason, table, back)
             else:
                 reason = "the time is before that of the turn before it; that one is taken"
-                self.findings.add("repaired", reason, places)
+                self._found("repaired", reason, table, back)
                 for i in np.unique(np.searchsorted(begins, np.flatnonzero(back), "right") - 1):
                     rows = slice(begins[i], begins[i] + lengths[i])
                     times[rows] = np.maximum.accumulate(times[rows])

@@ -36,7 +36,7 @@ def records(source: Source, rows: Batches, reading: Reading) -> Iterator[tuple[i
         yield from json_values(source, rows.broken, reading.progress)
         return
     row = 0
-    columns = [
+    columns: list[str] = [
         name
         for name in ("conversation_hash", "conversation_id", "model", "timestamp", "conversation")
         if name in source.columns

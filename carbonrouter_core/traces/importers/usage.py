@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 
 from carbonrouter_core.traces.columns import Wanted, read_columns
 from carbonrouter_core.traces.importers.base import Importer, Reading, always
+from carbonrouter_core.traces.report import MAX_PLACES
 from carbonrouter_core.traces.sources import Source
 
 _PROMPT = ("usage.prompt_tokens", "usage.input_tokens", "prompt_tokens")
@@ -80,7 +81,8 @@ def _read(source: Source, reading: Reading) -> Iterator[pa.Table]:
             reading.findings.add(
                 "note",
                 "the record names no session: the request is a session of its own",
-                (source.place(int(line)) for line in places),
+                (source.place(int(line)) for line in places[:MAX_PLACES]),
+                len(places),
             )
             own = pa.array(
                 np.char.add(f"request-{source.number}-", table["line"].to_numpy().astype(str))

@@ -12,10 +12,17 @@ from collections.abc import Sequence
 from typing import Any
 
 from carbonrouter_core import __version__
-from carbonrouter_core.commands import compare, reproduce
+from carbonrouter_core.commands import (
+    compare,
+    importing,
+    observed,
+    reproduce,
+    traces,
+    validate,
+)
 from carbonrouter_core.errors import CarbonRouterError, InputError
 
-COMMANDS = (compare, reproduce)
+COMMANDS = (compare, reproduce, importing, traces, validate, observed)
 
 
 class _Parser(argparse.ArgumentParser):

@@ -14,11 +14,13 @@ from carbonrouter_core.catalog import Catalog, load_catalog
 from carbonrouter_core.deployments import Deployments, build_deployments
 from carbonrouter_core.errors import IntensityError, TraceError
 from carbonrouter_core.kernel import Rules, make_rules
-from carbonrouter_core.policies import policy
+from carbonrouter_core.observed import run_as_served
+from carbonrouter_core.policies import AS_SERVED, policy
 from carbonrouter_core.quality import QualityFit
 from carbonrouter_core.results import Comparison, Run
 from carbonrouter_core.scenario import Scenario
 from carbonrouter_core.simulation import charge, replay
+from carbonrouter_core.store import existing_store
 from carbonrouter_core.tables import nearest
 from carbonrouter_core.traces.builtin import BUILTIN_TRACES, builtin_trace
 from carbonrouter_core.traces.files import read_trace
@@ -52,7 +54,7 @@ class Prepared:
 
 
 def find_trace(name: str) -> Trace:
-    """The built-in trace of that name, or the trace file at that path."""
+    """The built-in trace of that name, the trace file at that path, or the stored trace."""
     if name in BUILTIN_TRACES:
         return builtin_trace(name)
     path = Path(name)
@@ -60,12 +62,18 @@ def find_trace(name: str) -> Trace:
         found = path.is_file()
     except (OSError, ValueError):  # too long for a file name, or a NUL in it
         found = False
-    if not found and not path.suffix:
-        raise TraceError(
-            f"Unknown trace {name!r}: neither built in ({nearest(name, BUILTIN_TRACES)}) "
-            "nor a file."
-        )
-    return read_trace(path)
+    if found:
+        return read_trace(path)
+    store = existing_store()
+    stored = [] if store is None else [one.name for one in store.traces()]
+    if store is not None and name in stored:
+        return store.load_trace(name)
+    if path.suffix and not stored:
+        raise TraceError(f"There is no trace file {path.name}; check the path.")
+    raise TraceError(
+        f"Unknown trace {name!r}: neither built in, stored "
+        f"({nearest(name, [*BUILTIN_TRACES, *stored])}) nor a file."
+    )
 
 
 def prepare(
@@ -87,6 +95,7 @@ def prepare(
         gaps=scenario.gaps,
         gap_median_s=scenario.gap_median_s,
         seed=scenario.seed,
+        window_start_s=scenario.window_start_s,
     )
     deployments = build_deployments(scenario, catalog, trace, placed.user_regions)
     series = series_for([region.zone for region in deployments.regions], scenario.carbon_basis)
@@ -116,6 +125,8 @@ def prepare(
 def run_policy(prepared: Prepared, policy_id: str) -> Run:
     """Replay one policy and charge it."""
     chosen = policy(policy_id)
+    if chosen is AS_SERVED:
+        return run_as_served(prepared)
     fleet, placed = prepared.deployments.fleet, prepared.placed
     decisions = replay(chosen, fleet, prepared.rules, placed, prepared.intensity)
     charges = charge(fleet, prepared.k, placed, prepared.intensity, decisions)

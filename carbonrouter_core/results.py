@@ -72,6 +72,8 @@ class Run:
     policy: Policy
     decisions: Decisions
     charges: Charges
+    notes: tuple[str, ...] = ()
+    """What the reader must know of this run, in sentences."""
 
 
 def saving_percent(carbon_g: float, baseline_g: float) -> float | None:
@@ -112,6 +114,12 @@ class Comparison:
     def trace(self) -> Trace:
         """The trace they ran on."""
         return self.prepared.placed.trace
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What the reader should know of the scenario and of each run."""
+        own = (note for run in self.runs.values() for note in run.notes)
+        return (*self.prepared.warnings, *own)
 
     @cached_property
     def long_sessions(self) -> np.ndarray:
@@ -329,5 +337,5 @@ class Comparison:
                 "difficulty": self.prepared.placed.difficulty_source,
             },
             "policies": policies,
-            "warnings": list(self.prepared.warnings),
+            "warnings": list(self.warnings),
         }

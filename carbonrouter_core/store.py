@@ -240,9 +240,9 @@ class Store:
 
     def used_bytes(self) -> int:
         """Bytes of the file that hold something (what was deleted is free to be used again)."""
-        block_size, used = self._rows(
-            "SELECT block_size, used_blocks FROM pragma_database_size()"
-        )[0]
+        block_size, used = self._rows("SELECT block_size, used_blocks FROM pragma_database_size()")[
+            0
+        ]
         return int(block_size) * int(used)
 
     def _free_space(self) -> None:
@@ -306,7 +306,17 @@ class Store:
             "epoch(created_utc), report FROM traces ORDER BY created_utc DESC, name"
         )
         return [
-            StoredTrace(*row[:7], created_utc=_utc(row[7]), report=json.loads(row[8]))
+            StoredTrace(
+                name=row[0],
+                turns=row[1],
+                sessions=row[2],
+                format_id=row[3],
+                times=row[4],
+                first_utc_s=row[5],
+                last_utc_s=row[6],
+                created_utc=_utc(row[7]),
+                report=json.loads(row[8]),
+            )
             for row in rows
         ]
 
@@ -380,7 +390,7 @@ class Store:
         rows = self._rows(
             "SELECT name, json, note, epoch(created_utc) FROM scenarios ORDER BY name"
         )
-        return [StoredText(*row[:3], created_utc=_utc(row[3])) for row in rows]
+        return [StoredText(row[0], row[1], row[2], _utc(row[3])) for row in rows]
 
     def load_scenario(self, name: str) -> StoredText:
         """The scenario ``name``."""
@@ -428,10 +438,14 @@ class Store:
         )
         return [
             StoredRun(
-                *row[:5],
+                name=row[0],
+                scenario_json=row[1],
+                summary_json=row[2],
+                engine_version=row[3],
+                seed=row[4],
                 data_hashes=json.loads(row[5]),
                 note=row[6],
-                id=int(row[7]),
+                id=row[7],
                 created_utc=_utc(row[8]),
             )
             for row in rows
@@ -470,7 +484,7 @@ class Store:
         meta: Mapping[str, Any] | None = None,
         replace: bool = False,
     ) -> None:
-        """Store any table under a kind ("intensity", ...) and a name, with JSON values beside it."""
+        """Store any table under a kind ("intensity", ...) and a name; ``meta``: JSON values."""
         name = _checked_name(name)
         there = name in self.table_names(kind)
         if there and not replace:
@@ -493,9 +507,7 @@ class Store:
 
     def load_table(self, kind: str, name: str) -> tuple[pa.Table, dict[str, Any]]:
         """A table and what was stored beside it."""
-        rows = self._rows(
-            "SELECT id, meta FROM tables WHERE kind = $1 AND name = $2", [kind, name]
-        )
+        rows = self._rows("SELECT id, meta FROM tables WHERE kind = $1 AND name = $2", [kind, name])
         if not rows:
             raise InputError(unknown(f"{kind} data", name, self.table_names(kind) or ["none"]))
         return self._arrow(f"SELECT * FROM table_{int(rows[0][0])}"), json.loads(rows[0][1])

@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from carbonrouter_core.commands.options import add_scenario_options, scenario_from
-from carbonrouter_core.engine import compare
+from carbonrouter_core.engine import compare, find_trace
 from carbonrouter_core.errors import InputError
-from carbonrouter_core.policies import BASELINE, POLICIES
+from carbonrouter_core.observed import has_served
+from carbonrouter_core.policies import AS_SERVED, BASELINE, POLICIES
 from carbonrouter_core.results import Comparison, Interval
 from carbonrouter_core.traces.schema import LONG_SESSION_TURNS
 from carbonrouter_core.units import mass_scale
@@ -49,9 +50,12 @@ def _compare(options: argparse.Namespace) -> None:
         if not chosen:
             raise InputError("--policies names no policy.")
     scenario = scenario_from(options)
+    trace = find_trace(scenario.trace)
+    if options.policies is None and has_served(trace):
+        chosen += (AS_SERVED.id,)
     if (out := options.export_trace) is not None and out.suffix != ".parquet":
         raise InputError(f"--export-trace {out.name!r} must end in .parquet.")
-    comparison = compare(scenario, [*chosen, BASELINE])
+    comparison = compare(scenario, [*chosen, BASELINE], trace)
     if out is not None:
         try:
             comparison.prepared.placed.to_frame().to_parquet(out, index=False)
@@ -98,7 +102,7 @@ def _table(comparison: Comparison, chosen: Sequence[str]) -> str:
         "",
         "test half: the sessions nothing was learned from; evidence is theirs.",
     ]
-    lines += [f"note: {warning}" for warning in comparison.prepared.warnings]
+    lines += [f"note: {warning}" for warning in comparison.warnings]
     return "\n".join(lines).rstrip()
 
 

@@ -18,7 +18,9 @@ def add_scenario_options(parser: argparse.ArgumentParser) -> None:
     where.add_argument("--preset", metavar="NAME", help=f"one of {', '.join(PRESETS)}")
     where.add_argument("--scenario", metavar="FILE", type=Path, help="a scenario as JSON")
     parser.add_argument(
-        "--trace", metavar="NAME|FILE", help="sharegpt, claude-code, or a CSV or Parquet file"
+        "--trace",
+        metavar="NAME|FILE",
+        help="sharegpt, claude-code, a stored trace (see traces), or a trace file",
     )
     parser.add_argument(
         "--set",

@@ -80,6 +80,10 @@ POLICIES: Mapping[str, Policy] = MappingProxyType({policy.id: policy for policy 
 CODES: Mapping[str, int] = MappingProxyType({policy.id: i for i, policy in enumerate(_ALL)})
 """Number of each policy in the compiled code."""
 
+AS_SERVED = Policy("as-served", "As served", "what the log says was served where")
+"""Replays a log that says how it was served (:mod:`..observed`); it decides nothing, and stands
+apart since most traces cannot be replayed so."""
+
 BASELINE = "faircarbon"
 """The policy that savings are measured against."""
 
@@ -99,6 +103,8 @@ _OPTIMUM = CODES["hindsight-optimum"]
 
 def policy(policy_id: str) -> Policy:
     """The policy ``policy_id``; an error with the nearest ids for an unknown one."""
+    if policy_id == AS_SERVED.id:
+        return AS_SERVED
     if policy_id not in POLICIES:
         raise ScenarioError(unknown("policy", policy_id, POLICIES.keys()))
     return POLICIES[policy_id]

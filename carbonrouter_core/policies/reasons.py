@@ -11,6 +11,7 @@ RULE = 5
 FORCED = 6
 AHEAD_STAYED = 7
 AHEAD_MOVED = 8
+NOT_IN_SCENARIO = 9
 
 WORDS = {
     UNSERVED: "No model holds this context.",
@@ -22,5 +23,6 @@ WORDS = {
     FORCED: "Has to move: where the history is cached, this turn is not feasible.",
     AHEAD_STAYED: "Stays: moving is cheaper now, but dearer over the turns likely to follow.",
     AHEAD_MOVED: "Moves: not the cheapest now, but over the turns likely to follow.",
+    NOT_IN_SCENARIO: "The log names a model or region that the scenario does not have.",
 }
 """Sentence for each code."""

@@ -18,7 +18,8 @@ from carbonrouter_core.paths import data_path
 from carbonrouter_core.quality import difficulty_spread
 from carbonrouter_core.tables import unknown
 from carbonrouter_core.traces import draws
-from carbonrouter_core.traces.builtin import BUILTIN_TRACES, builtin_trace
+from carbonrouter_core.traces.builtin import builtin_trace
+from carbonrouter_core.traces.report import utc_text
 from carbonrouter_core.traces.schema import Trace
 from carbonrouter_core.units import HOURS_PER_DAY, S_PER_DAY, S_PER_HOUR
 
@@ -32,6 +33,9 @@ VISIT_BREAK_S = 1800.0
 """A longer gap in RAGPulse begins another visit of the same user, not another turn of one."""
 
 GAP_TABLES = ("mooncake", "ragpulse")
+
+DRAWN = "drawn, with mean, spread and correlation of the chat data's training half"
+"""Where the difficulty of a trace without text comes from."""
 
 
 @dataclass(frozen=True)
@@ -52,7 +56,7 @@ class PlacedTrace:
     def to_frame(self) -> pd.DataFrame:
         """The placed trace as a table that reads back to the same figures."""
         trace = self.trace
-        return pd.DataFrame(
+        frame = pd.DataFrame(
             {
                 "session": np.asarray(trace.session_ids, dtype=object)[trace.session_index],
                 "turn": trace.turn,
@@ -64,6 +68,13 @@ class PlacedTrace:
                 "history_tokens": trace.history_tokens,
             }
         )
+        if trace.cached_tokens_observed is not None:
+            observed = pd.Series(trace.cached_tokens_observed, dtype="Int64")
+            frame["cached_tokens_observed"] = observed.mask(observed < 0)
+        for name in ("served_model", "served_region"):
+            if (served := getattr(trace, name)) is not None:
+                frame[name] = np.asarray(served, dtype=object)
+        return frame
 
 
 def place(
@@ -75,26 +86,29 @@ def place(
     gaps: str,
     gap_median_s: float | None,
     seed: int,
+    window_start_s: float | None = None,
 ) -> PlacedTrace:
     """Place ``trace`` in a window of ``window_days`` days.
 
     ``user_mix``: weight of each user region, in order; ``utc_offset_h``: local time of each
     region less UTC; ``gaps``: one of :data:`GAP_TABLES`, stretched to the median
-    ``gap_median_s`` if that is given. What the trace brings itself is kept.
+    ``gap_median_s`` if that is given. ``window_start_s``: epoch seconds, needed for a trace
+    with dates. What the trace brings itself is kept.
     """
     user_regions = tuple(user_mix)
     for name in user_regions:
         if name not in utc_offset_h:
             raise ScenarioError(unknown("region", name, utc_offset_h.keys()))
     keys = trace.session_keys
-    if trace.user_region is None:
-        edges = np.cumsum([user_mix[region] for region in user_regions])
-        drawn = draws.uniform(seed, "users", keys) * edges[-1]
-        by_session = np.minimum(np.searchsorted(edges, drawn, "right"), len(edges) - 1)
-        user = by_session[trace.session_index]
-    else:
-        user, user_regions = _own_users(trace.user_region, user_regions, utc_offset_h)
-    if trace.start_s is not None:
+    edges = np.cumsum([user_mix[region] for region in user_regions])
+    drawn = draws.uniform(seed, "users", keys) * edges[-1]
+    by_session = np.minimum(np.searchsorted(edges, drawn, "right"), len(edges) - 1)
+    user = by_session[trace.session_index]
+    if trace.user_region is not None:
+        user, user_regions = _own_users(trace.user_region, user, user_regions, utc_offset_h)
+    if trace.start_utc_s is not None:
+        start_s = _in_window(trace, trace.start_utc_s, window_start_s, window_days)
+    elif trace.start_s is not None:
         start_s = trace.start_s
     else:
         offsets = np.array([utc_offset_h[region] for region in user_regions])
@@ -109,21 +123,41 @@ def place(
         # added in, and "within idle_s" must not hang on that.
         start_s = np.round(session_s[trace.session_index] + relative_s, TIME_DECIMALS)
     if trace.difficulty is not None:
-        difficulty = trace.difficulty
-        source = (
-            "predicted from the text of the prompts"
-            if trace.name in BUILTIN_TRACES
-            else "as the trace gives it"
-        )
+        difficulty, source = trace.difficulty, trace.difficulty_source
+        if (missing := np.isnan(difficulty)).any():
+            difficulty = np.where(missing, _drawn_difficulty(trace, seed), difficulty)
+            source += f"; {DRAWN} for {int(missing.sum()):,} turns"
     else:
-        difficulty = _drawn_difficulty(trace, seed)
-        source = "drawn, with mean, spread and correlation of the chat data's training half"
+        difficulty, source = _drawn_difficulty(trace, seed), DRAWN
     return PlacedTrace(trace, start_s, user, user_regions, difficulty, source)
 
 
+def _in_window(
+    trace: Trace, start_utc_s: np.ndarray, window_start_s: float | None, window_days: int
+) -> np.ndarray:
+    """Seconds since the window's start of a trace with dates, which the window must cover."""
+    if window_start_s is None:
+        raise TraceError(f"{trace.name} has dates; it is placed by the date of the window.")
+    first_s, last_s = float(start_utc_s.min()), float(start_utc_s.max())
+    window_end_s = window_start_s + window_days * S_PER_DAY
+    if first_s < window_start_s or last_s >= window_end_s:
+        day = np.datetime64(int(first_s // S_PER_DAY), "D")
+        days = int(last_s // S_PER_DAY - first_s // S_PER_DAY) + 1
+        raise TraceError(
+            f"{trace.name} runs from {utc_text(first_s)} to {utc_text(last_s)}, but the window "
+            f"from {utc_text(window_start_s)} to {utc_text(window_end_s)}. Set window_start to "
+            f"{day} and window_days to {days}, or import the trace without its dates."
+        )
+    return start_utc_s - window_start_s
+
+
 def _own_users(
-    named: Sequence[str], listed: tuple[str, ...], known: Mapping[str, int]
+    named: Sequence[str | None],
+    drawn: np.ndarray,
+    listed: tuple[str, ...],
+    known: Mapping[str, int],
 ) -> tuple[np.ndarray, tuple[str, ...]]:
+    """The users of each turn that the trace names, those ``drawn`` where it names none."""
     codes, names = pd.factorize(np.asarray(named, dtype=object))
     for name in names:
         if name not in known:
@@ -132,7 +166,7 @@ def _own_users(
             )
     regions = listed + tuple(str(name) for name in names if name not in listed)
     index = np.array([regions.index(str(name)) for name in names])
-    return index[codes], regions
+    return np.where(codes >= 0, index[codes], drawn), regions
 
 
 def _session_starts(

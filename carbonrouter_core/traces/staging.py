@@ -67,7 +67,8 @@ CANONICAL = pa.schema(
 """The canonical schema of a trace, one row a turn, sessions together and in order (DESIGN §6).
 
 At most one of ``t_s`` (since the session's start), ``start_s`` (since the window's start) and
-``start_utc`` (UTC, without saying so in its type) is filled; observed columns, user region and difficulty may be null. No text.
+``start_utc`` (UTC, though its type does not say so) is filled; observed columns, user region and
+difficulty may be null. There is no text.
 """
 
 _COUNTS = ("new_prompt_tokens", "input_tokens", "history_tokens", "output_tokens")

@@ -58,11 +58,7 @@ def find_trace(name: str) -> Trace:
     if name in BUILTIN_TRACES:
         return builtin_trace(name)
     path = Path(name)
-    try:
-        found = path.is_file()
-    except (OSError, ValueError):  # too long for a file name, or a NUL in it
-        found = False
-    if found:
+    if _is_file(path):
         return read_trace(path)
     store = existing_store()
     stored = [] if store is None else [one.name for one in store.traces()]
@@ -70,10 +66,16 @@ def find_trace(name: str) -> Trace:
         return store.load_trace(name)
     if path.suffix and not stored:
         raise TraceError(f"There is no trace file {path.name}; check the path.")
-    raise TraceError(
-        f"Unknown trace {name!r}: neither built in, stored "
-        f"({nearest(name, [*BUILTIN_TRACES, *stored])}) nor a file."
-    )
+    known = f"({nearest(name, BUILTIN_TRACES)})"
+    known += f" nor stored ({nearest(name, stored)})" if stored else ""
+    raise TraceError(f"Unknown trace {name!r}: neither built in {known} nor a file.")
+
+
+def _is_file(path: Path) -> bool:
+    try:
+        return path.is_file()
+    except (OSError, ValueError):  # a name that no file can have
+        return False
 
 
 def prepare(

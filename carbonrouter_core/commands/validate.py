@@ -12,7 +12,6 @@ from collections.abc import Callable
 from typing import Any
 
 from carbonrouter_core.commands.import_trace import add_file_options, options_of, progress
-from carbonrouter_core.errors import TraceError
 from carbonrouter_core.traces.staging import stage
 
 Check = Callable[[argparse.Namespace], str | None]
@@ -40,12 +39,7 @@ def _trace(options: argparse.Namespace) -> str:
         shown = json.dumps(report.to_dict(), indent=2) if options.json else str(report)
         if report.unreadable or not report.can_store:
             print(shown)
-            try:
-                staged.require()
-            except TraceError as error:
-                raise TraceError(
-                    str(error).replace("Nothing was stored", "It is refused")
-                ) from None
+            staged.require(done="stored, nor could it be")
         return shown
 
 

@@ -41,11 +41,13 @@ class Wanted:
     """One column: its name with us, where it may stand (dotted in JSON), and its kind.
 
     ``time`` columns become epoch seconds; ``number`` columns float64 with null for empty.
+    ``label``: what the reader knows it by, where that is another name.
     """
 
     name: str
     paths: tuple[str, ...]
     kind: ColumnKind = "number"
+    label: str = ""
 
 
 def read_columns(
@@ -142,19 +144,27 @@ def _csv_slow(
     broken: Any,
 ) -> pa.Table:
     rows = _Rows(source, wanted, findings)
-    lines = chunk.decode("utf-8").splitlines() if b"\r" in chunk else chunk.decode().split("\n")
-    for line, text in enumerate(lines, start=first):
-        if not text.strip():
-            continue
+    text = chunk.decode("utf-8")
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=source.delimiter, strict=True)
+    last_line = first + text.rstrip("\r\n").count("\n")
+    while True:
+        line = first + reader.line_num
         try:
-            cells = next(csv.reader([text], delimiter=source.delimiter, strict=True))
-        except (csv.Error, StopIteration):
-            cells = []
+            cells = next(reader)
+        except StopIteration:
+            break
+        except csv.Error as error:
+            findings.add("refused", f"this is no CSV row: {error}", [source.place(line)])
+            break
+        if not cells or cells == [""]:
+            continue
         if len(cells) != len(header):
             what = f"this has {len(cells)} cells where the header has {len(header)}"
-            if line == first + len(lines) - 1 and not chunk.endswith(b"\n"):
+            if line == last_line and not chunk.endswith(b"\n"):
                 broken(line, what + "; the file ends early")
             else:
+                if len(cells) < len(header):
+                    what = f"{header[len(cells)]} is missing: {what}"
                 findings.add("refused", what, [source.place(line)])
             continue
         rows.add(
@@ -346,6 +356,8 @@ def _table(lines: np.ndarray, columns: dict[str, Any], wanted: Sequence[Wanted])
             text = column if pa.types.is_string(column.type) else column.cast(pa.string())
             arrays[one.name] = text
         elif one.kind == "number":
+            if pa.types.is_boolean(column.type) or pa.types.is_temporal(column.type):
+                raise pa.ArrowInvalid(f"{one.name} is no number")
             arrays[one.name] = column.cast(pa.float64(), safe=False)
         else:
             arrays[one.name] = column
@@ -371,9 +383,8 @@ class _Rows:
                 continue
             number = _as_number(value)
             if number is None:
-                self._findings.add(
-                    "refused", f"{one.name} is not a number", [self._source.place(line)]
-                )
+                reason = f"{one.label or one.name} is not a number"
+                self._findings.add("refused", reason, [self._source.place(line)])
                 return
             cells.append(number)
         self._lines.append(line)

@@ -19,7 +19,7 @@ def read_trace(path: Path) -> Trace:
     Raises :class:`TraceError` naming the line (row of Parquet) of the first thing that is wrong.
     """
     with stage([path]) as staged:
-        staged.require()
+        staged.require(done="read")
         return staged_trace(staged, path.name)
 
 

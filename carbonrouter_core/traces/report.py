@@ -138,7 +138,7 @@ class TraceReport:
         if not stops:
             return ""
         one = stops[0]
-        more = f" (and {one.count - 1:,} more)" if one.count > 1 else ""
+        more = f" (and {one.count - 1:,} more rows)" if one.count > 1 else ""
         return f"{one.places[0] if one.places else self.files[0]}: {one.reason}{more}"
 
     @property

@@ -89,7 +89,7 @@ class Source:
             start: bytes = _read(stream, HEAD_BYTES)[0]
         for magic, what in _MAGIC:
             if start.startswith(magic):
-                raise self.error(f"this is {what}.")
+                raise TraceError(f"{self.name} cannot be read: this is {what}.")
         if start.startswith(b"PAR1"):
             return start
         start = start.removeprefix(_BOM)
@@ -158,8 +158,8 @@ class Source:
         try:
             return pq.ParquetFile(self.path)
         except (pa.ArrowException, OSError) as error:
-            raise self.error(
-                f"this cannot be read as a Parquet table: {_first_line(error)}"
+            raise TraceError(
+                f"{self.name} cannot be read as a Parquet table: {_first_line(error)}"
             ) from error
 
     def open(self) -> Any:

@@ -32,7 +32,11 @@ from carbonrouter_core.traces.sources import Progress, Source
 MAX_TOKENS = 1e8
 """More tokens than this in one turn is a wrong number, not a long prompt."""
 MAX_START_S = 1e9
-"""A start this long after the window's is an epoch time in the wrong column, s."""
+"""A start this long after the window's is most likely an epoch time in the wrong column, s."""
+EPOCH_START = (
+    "start_s counts from the window's start, but this looks like seconds since 1970: no window "
+    "will cover it; name the column start_utc if it is a date"
+)
 MAX_DIFFICULTY = 50.0
 """Difficulties are logits; beyond this the number is something else."""
 MEMORY_LIMIT = "700MB"
@@ -89,22 +93,23 @@ class Staged:
     difficulty_source: str
     folder: Path
 
-    def require(self, accept_unreadable: bool = False) -> None:
+    def require(self, accept_unreadable: bool = False, *, done: str = "stored") -> None:
         """Raise :class:`TraceError` unless this may be stored.
 
-        ``accept_unreadable``: the user chose to go without the records that cannot be read.
+        ``accept_unreadable``: the user chose to go without the records that cannot be read;
+        ``done``: what is not done with it otherwise, for the message.
         """
         report = self.report
         name = ", ".join(report.files)
         if report.refused:
-            raise TraceError(f"{name}, {report.first_refusal}. Nothing was stored.")
+            raise TraceError(f"{name}, {report.first_refusal}. Nothing was {done}.")
         if not report.turns:
             why = f": {report.first_refusal}" if report.first_refusal else ""
             raise TraceError(f"{name} has no turns; there is nothing to route{why}.")
         if report.unreadable and not accept_unreadable:
             raise TraceError(
                 f"{name}, {report.first_refusal}. {report.turns:,} turns could be read; nothing "
-                "was stored. Mend the file, or say that the rest is enough (--keep-readable)."
+                f"was {done}. Mend the file, or say that the rest is enough (--keep-readable)."
             )
         if report.turns > MAX_TRACE_TURNS:
             raise TraceError(
@@ -281,20 +286,22 @@ class _Work:
         )
         columns = {name: numbers(name) for name in (*_NUMBERS, "time_s")}
         for name, (values, given) in columns.items():
-            refuse(given & ~np.isfinite(values), f"{name} is not a number")
+            label = self.file_times if name == "time_s" else "turn" if name == "order" else name
+            refuse(given & ~np.isfinite(values), f"{label} is not a number")
         for name in (*_COUNTS, "cached_tokens_observed"):
             values, given = columns[name]
             wrong = (values < 0) | (values > MAX_TOKENS) | (np.floor(values) != values)
             refuse(given & wrong, f"{name} must be a whole number from 0 to {MAX_TOKENS:.0e}")
-        refuse(~columns["output_tokens"][1], "output_tokens is empty")
         prompt = columns["input_tokens"][1] | columns["new_prompt_tokens"][1]
-        refuse(~prompt, "the number of prompt tokens is empty")
+        name = "new_prompt_tokens" if self.importer.turn_is_key else "input_tokens"
+        refuse(~prompt, f"{name} is not a number (it is empty)")
+        refuse(~columns["output_tokens"][1], "output_tokens is not a number (it is empty)")
         given = columns["input_tokens"][1] & columns["cached_tokens_observed"][1]
         more = columns["cached_tokens_observed"][0] > columns["input_tokens"][0]
         refuse(given & more, "there are more cached tokens than prompt tokens")
         if self.importer.turn_is_key:
             values, given = columns["order"]
-            refuse(~given, "turn is empty")
+            refuse(~given, "turn is not a number (it is empty)")
             wrong = (values < 0) | (values > MAX_TOKENS) | (np.floor(values) != values)
             refuse(given & wrong, f"turn must be a whole number from 0 to {MAX_TOKENS:.0e}")
         values, given = columns["difficulty"]
@@ -308,11 +315,10 @@ class _Work:
         if self.file_times in ("t_s", "start_s"):
             refuse(given & (values < 0), f"{self.file_times} is negative")
         if self.file_times == "start_s":
-            refuse(
-                given & (values > MAX_START_S),
-                "start_s counts from the window's start; this looks like seconds since 1970: "
-                "name the column start_utc",
-            )
+            epoch = keep & given & (values > MAX_START_S)
+            if epoch.any():
+                places = (source.place(int(i)) for i in lines[epoch][:MAX_PLACES])
+                self.findings.add("note", EPOCH_START, places, int(epoch.sum()))
         return table if keep.all() else table.filter(pa.array(keep))
 
     # --- Completing --------------------------------------------------------------------------
@@ -454,7 +460,7 @@ class _Work:
         back[1:] = (times[1:] < times[:-1]) & ~first[1:]
         if back.any():
             if self.importer.late == "refuse":
-                reason = "the time is earlier than that of the turn before it"
+                reason = f"{self.file_times} is earlier than the turn before it"
                 self._found("refused", reason, table, back)
             else:
                 reason = "the time is before that of the turn before it; that one is taken"

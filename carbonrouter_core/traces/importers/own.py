@@ -14,7 +14,7 @@ from collections.abc import Iterator
 import numpy as np
 import pyarrow as pa
 
-from carbonrouter_core.traces.columns import Wanted, read_columns
+from carbonrouter_core.traces.columns import ColumnKind, Wanted, read_columns
 from carbonrouter_core.traces.importers.base import Importer, Reading, Times
 from carbonrouter_core.traces.sources import Source
 
@@ -29,6 +29,11 @@ OPTIONAL = (
     "served_model",
     "served_region",
 )
+_MEANING = {
+    "start_utc": "date and time",
+    "start_s": "seconds since the window's start",
+    "t_s": "seconds since the session's start",
+}
 _TEXTS = ("session", "user_region", "served_model", "served_region")
 
 
@@ -55,10 +60,8 @@ def _recognise(source: Source) -> str | None:
 def _times(source: Source) -> Times:
     given = [name for name in TIMES if name in _filled(source)]
     if len(given) > 1:
-        raise source.error(
-            f"give {given[0]} or {given[1]}, not both (start_utc: date and time; start_s: seconds "
-            "since the window's start; t_s: seconds since the session's start)."
-        )
+        either = " or ".join(f"{name} ({_MEANING[name]})" for name in given[:2])
+        raise source.error(f"give {either}, not both.")
     return given[0] if given else "none"
 
 
@@ -84,7 +87,7 @@ def _read(source: Source, reading: Reading) -> Iterator[pa.Table]:
             f"{what}. Needed: {', '.join(REQUIRED)}; optional: {', '.join(OPTIONAL)}."
         )
     if twice := [name for name in names if names.count(name) > 1]:
-        raise source.error(f"column {twice[0]!r} stands there twice.")
+        raise source.error(f"unknown column {twice[0]!r}: it stands there twice; leave one out.")
     time = _times(source)
     wanted = [Wanted(name, (name,), "text" if name in _TEXTS else "number") for name in REQUIRED]
     wanted += [
@@ -93,7 +96,8 @@ def _read(source: Source, reading: Reading) -> Iterator[pa.Table]:
         if name not in TIMES
     ]
     if time != "none":
-        wanted.append(Wanted("time_s", (time,), "time" if time == "start_utc" else "number"))
+        kind: ColumnKind = "time" if time == "start_utc" else "number"
+        wanted.append(Wanted("time_s", (time,), kind, label=time))
     for table in read_columns(source, wanted, reading.findings, reading.progress):
         reading.rows_read += table.num_rows
         empty = table["history_tokens"].is_null().to_numpy()

@@ -20,9 +20,7 @@ from carbonrouter_core.traces.schema import Trace
 from carbonrouter_core.traces.staging import stage
 
 
-def bring(
-    *paths: Path, format_id: str | None = None, **options: Any
-) -> tuple[Trace, TraceReport]:
+def bring(*paths: Path, format_id: str | None = None, **options: Any) -> tuple[Trace, TraceReport]:
     """The trace in the files, and the report; the rows must be sound."""
     with stage(paths, format_id, options=ImportOptions(**options)) as staged:
         staged.require()

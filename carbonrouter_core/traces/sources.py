@@ -23,6 +23,8 @@ CHUNK_BYTES = 8 * 2**20
 """Bytes of whole lines handed on at a time."""
 MAX_RECORD_BYTES = 32 * 2**20
 """A longer line or JSON value is refused: it is no record, and would fill the memory."""
+PART_BYTES = 16 * 2**10
+"""Bytes unpacked at a time: what is lost where a packed file breaks off."""
 HEAD_BYTES = 256 * 2**10
 """Bytes looked at to tell what a file is."""
 SAMPLE_RECORDS = 50
@@ -206,9 +208,11 @@ def line_chunks(source: Source, broken: Broken, progress: Progress) -> Iterator[
                 chunk, rest = rest + block[:end], block[end:]
             else:
                 chunk, rest = b"", rest + block
-            if len(rest) > MAX_RECORD_BYTES:
+            first_is_long = chunk.find(b"\n") > MAX_RECORD_BYTES  # only a first one spans blocks
+            if first_is_long or len(rest) > MAX_RECORD_BYTES:
+                number = line if first_is_long else line + chunk.count(b"\n")
                 raise source.error(
-                    f"line {line + chunk.count(10)} is longer than "
+                    f"line {number} is longer than "
                     f"{MAX_RECORD_BYTES // 2**20} MB; this is no log of turns."
                 )
             if chunk:
@@ -329,7 +333,7 @@ def _read(stream: Any, size: int) -> tuple[bytes, bool]:
     got = 0
     try:
         while got < size:
-            part = stream.read(min(2**20, size - got))
+            part = stream.read(min(PART_BYTES, size - got))
             if not part:
                 break
             parts.append(part)

@@ -52,7 +52,7 @@ def _recognise(source: Source) -> str | None:
     if not missing_columns(source):
         return f"it has our columns {', '.join(REQUIRED)}"
     # so that a file of ours with a column forgotten is told so, and not "unknown format"
-    if "session" in names and len(mine) >= 3 and "hash_ids" not in names:
+    if len(names & set(REQUIRED)) >= 3 or ("session" in names and len(mine) >= 3):
         return f"most of its columns are ours ({', '.join(sorted(mine))})"
     return None
 

@@ -240,6 +240,7 @@ class Store:
 
     def used_bytes(self) -> int:
         """Bytes of the file that hold something (what was deleted is free to be used again)."""
+        self._free_space()
         block_size, used = self._rows("SELECT block_size, used_blocks FROM pragma_database_size()")[
             0
         ]

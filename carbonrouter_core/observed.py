@@ -90,11 +90,6 @@ def run_as_served(prepared: Prepared, gpu: str | None = None) -> Run:
         cached,
         home,
     )
-    first = np.zeros(n, bool)
-    served = np.flatnonzero(deployment >= 0)
-    _, begins = np.unique(trace.session_index[served], return_index=True)
-    first[served[begins]] = True
-    reason[first] = reasons.FIRST
     nothing = np.full(n, np.nan)
     decisions = Decisions(
         deployment=deployment,

@@ -25,12 +25,13 @@ import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from carbonrouter_core.database import connect, quiet
 from carbonrouter_core.errors import InputError, StoreError, TraceError
 from carbonrouter_core.tables import unknown
 from carbonrouter_core.traces.builtin import BUILTIN_TRACES
 from carbonrouter_core.traces.files import trace_from_table
 from carbonrouter_core.traces.schema import Trace
-from carbonrouter_core.traces.staging import CANONICAL, OFFLINE, Staged
+from carbonrouter_core.traces.staging import CANONICAL, Staged
 
 FILE_NAME = "carbonrouter.duckdb"
 MEMORY_LIMIT = "700MB"
@@ -153,8 +154,7 @@ class Store:
         self._writing = threading.RLock()
         try:
             folder.mkdir(parents=True, exist_ok=True)
-            settings: dict[str, Any] = OFFLINE | {"memory_limit": MEMORY_LIMIT}
-            self._connection = duckdb.connect(str(self.path), config=settings)
+            self._connection = connect(str(self.path), memory_limit=MEMORY_LIMIT)
         except OSError as error:
             raise StoreError(
                 f"The store cannot be opened: {error.strerror} ({folder.name}). Set "
@@ -181,7 +181,7 @@ class Store:
     def _cursor(self) -> Any:
         cursor = getattr(self._local, "cursor", None)
         if cursor is None:
-            cursor = self._local.cursor = self._connection.cursor()
+            cursor = self._local.cursor = quiet(self._connection.cursor())
         return cursor
 
     def _migrate(self, migrations: Sequence[Migration]) -> None:

@@ -66,7 +66,7 @@ def test_turns_go_where_the_log_says_and_reuse_what_it_says(tmp_path: Path) -> N
     assert where["model"].tolist() == ["Llama-3.1-8B"] * 2 + ["Llama-3.3-70B", "Llama-3.1-8B"]
     assert where["region"].tolist() == ["europe-west2"] * 3 + ["europe-west3"]
     assert run.decisions.cached_tokens.tolist() == [0, 400, 0, 0]
-    assert run.decisions.reason.tolist() == [reasons.FIRST] + [reasons.RULE] * 3
+    assert run.decisions.reason.tolist() == [reasons.RULE] * 4
     assert any("observed on 3 of 4 turns" in note for note in run.notes)
 
 

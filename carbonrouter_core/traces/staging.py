@@ -23,6 +23,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from carbonrouter_core.database import connect
 from carbonrouter_core.errors import TraceError
 from carbonrouter_core.traces.importers import choose
 from carbonrouter_core.traces.importers.base import RAW, Importer, ImportOptions, Reading, Times
@@ -41,11 +42,6 @@ MAX_DIFFICULTY = 50.0
 """Difficulties are logits; beyond this the number is something else."""
 MEMORY_LIMIT = "700MB"
 """What the sorting database may hold in memory; it spills to disk beyond."""
-OFFLINE: dict[str, Any] = {
-    "autoinstall_known_extensions": False,
-    "autoload_known_extensions": False,
-}
-"""DuckDB would fetch extensions from the network where a query could use one."""
 SESSION_ROWS = 400_000
 """Rows completed at a time, rounded up to whole sessions."""
 MAX_TRACE_TURNS = 50_000_000
@@ -154,14 +150,14 @@ def stage(
     try:
         reading = Reading(options=options or ImportOptions())
         work = _Work(folder, importer, sources, reading)
-        settings: dict[str, Any] = OFFLINE | {
-            "memory_limit": MEMORY_LIMIT,
-            "threads": 2,
-            "preserve_insertion_order": False,
-            "temp_directory": str(folder / "spill"),
-        }
-        file = str(folder / "sort.duckdb")
-        with contextlib.closing(duckdb.connect(file, config=settings)) as database:
+        opened = connect(
+            str(folder / "sort.duckdb"),
+            memory_limit=MEMORY_LIMIT,
+            threads=2,
+            preserve_insertion_order=False,
+            temp_directory=str(folder / "spill"),
+        )
+        with contextlib.closing(opened) as database:
             work.gather(database, lambda share: progress(0.6 * share))
             work.complete(database, lambda share: progress(0.6 + 0.4 * share))
         report = work.report(reason)

@@ -9,5 +9,15 @@ LOGO = Path(__file__).parent / "assets" / "logo.svg"
 st.set_page_config(page_title="CarbonRouter", page_icon=str(LOGO), layout="wide")
 st.logo(str(LOGO), size="large")
 st.navigation(
-    [st.Page("pages/overview.py", title="Overview", icon=":material/eco:", default=True)]
+    [
+        st.Page("pages/overview.py", title="Overview", icon=":material/eco:", default=True),
+        # An address that is no file name under pages/: Streamlit would run that file by itself,
+        # without this one, for whoever opens the link first.
+        st.Page(
+            "pages/data_traces.py",
+            title="Traffic data",
+            icon=":material/forum:",
+            url_path="traffic-data",
+        ),
+    ]
 ).run()

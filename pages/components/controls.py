@@ -21,7 +21,7 @@ import streamlit as st
 import carbonrouter_core as core
 from carbonrouter_core.scenario import FIELDS
 from carbonrouter_core.traces.builtin import BUILTIN_TRACES
-from pages.components import cache
+from pages.components import cache, trace_jobs
 from pages.components import formatting as fmt
 
 DEFAULT_PRESET = "Paper"
@@ -294,14 +294,18 @@ def _routing_controls() -> None:
 def _workload_controls() -> None:
     st.subheader("Workload", divider="gray")
     draft = st.session_state[DRAFT_KEY]
-    traces = list(BUILTIN_TRACES)
+    stored, _ = trace_jobs.stored()  # page Traffic data says why there are none
+    own = {one.name: f"{one.turns:,} turns in {one.sessions:,} sessions" for one in stored}
+    traces = [*BUILTIN_TRACES, *own]
     if draft["trace"] not in traces:
         traces.append(draft["trace"])
     st.radio(
         "Data set",
         traces,
-        format_func=lambda name: DATA_SET_NAMES.get(name, name),
-        captions=[BUILTIN_TRACES.get(name, "").partition(": ")[2] for name in traces],
+        format_func=lambda name: DATA_SET_NAMES.get(name) or fmt.plain(name),
+        captions=[
+            own.get(name) or BUILTIN_TRACES.get(name, "").partition(": ")[2] for name in traces
+        ],
         **_bound("trace"),
     )
     first, last, shared = _days_to_choose()

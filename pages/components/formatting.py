@@ -7,6 +7,7 @@ A figure that does not exist (a saving against 0 g, a mean over no turn) reads "
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import dataclass
 
 from carbonrouter_core import units
@@ -17,6 +18,8 @@ NARROW = "\N{NARROW NO-BREAK SPACE}"
 """Stands between a figure and its unit, so that a line never breaks there."""
 
 MOST_DECIMALS = 3
+
+_MARKDOWN = re.compile(r"([\\`*_{}\[\]()#+\-.!|<>~:$])")
 
 SAME_PERCENT = 0.05
 """Differences below this read "the same": they vanish at the one decimal we show."""
@@ -155,3 +158,8 @@ def between(low_percent: float | None, high_percent: float | None) -> str:
     if high_percent <= 0:
         return f"{number(-high_percent, 1)} to {percent(-low_percent)} more"
     return f"{percent(-low_percent)} more to {percent(high_percent)} less"
+
+
+def plain(text: str) -> str:
+    """``text`` for a label, so that nothing in it is taken for Markdown."""
+    return _MARKDOWN.sub(r"\\\1", text)

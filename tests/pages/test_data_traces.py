@@ -1,0 +1,207 @@
+"""Page Traffic data as a user meets it: bring a file, read the report, store, use, delete."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from carbonrouter_core import Scenario
+from carbonrouter_core.store import close_store, open_store
+from carbonrouter_core.traces.staging import stage
+
+ROOT = Path(__file__).resolve().parents[2]
+TIMEOUT_S = 120
+HEADER = "session,turn,new_prompt_tokens,output_tokens"
+GOOD = f"{HEADER}\na,0,10,5\na,1,20,5\nb,0,7,7\n"
+
+
+@pytest.fixture
+def open_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[], AppTest]]:
+    """Opens the page in a browser tab of its own, with an empty store."""
+    monkeypatch.setenv("CARBONROUTER_HOME", str(tmp_path / "home"))
+
+    def start() -> AppTest:
+        app = AppTest.from_file(str(ROOT / "app.py"), default_timeout=TIMEOUT_S)
+        app.switch_page("pages/data_traces.py")
+        app.run()
+        assert not app.exception
+        return app
+
+    yield start
+    close_store()
+
+
+def words(app: AppTest) -> str:
+    """All that the page says in text."""
+    said = [
+        *app.markdown,
+        *app.error,
+        *app.warning,
+        *app.success,
+        *app.info,
+        *app.caption,
+    ]
+    notes = [block.proto.body for block in app.get("html")]
+    return "\n".join([*(one.value for one in said), *notes]).replace("\\", "")
+
+
+def click(app: AppTest, key: str) -> AppTest:
+    """Click, and wait for the job that this may have begun."""
+    app.button(key=key).click().run()
+    for _ in range(100):
+        if "trace_job" not in app.session_state:
+            break
+        if not app.session_state["trace_job"].done:
+            time.sleep(0.1)
+        app.run()
+    assert not app.exception
+    return app
+
+
+def bring(app: AppTest, content: bytes | str, name: str = "mine.csv") -> AppTest:
+    data = content if isinstance(content, bytes) else content.encode()
+    app.file_uploader(key="trace-files").set_value((name, data, "text/plain")).run()
+    return click(app, "trace-check")
+
+
+def test_a_newcomer_sees_formats_the_limit_and_what_is_built_in(
+    open_page: Callable[[], AppTest], tmp_path: Path
+) -> None:
+    app = open_page()
+    assert "up to 200 MB" in app.file_uploader(key="trace-files").label
+    assert "WildChat" in words(app)
+    assert "never stored" in words(app)
+    assert app.button(key="trace-check").disabled
+    (table,) = [one.value for one in app.dataframe if "Name" in one.value]
+    assert table["Name"].tolist() == ["sharegpt", "claude-code"]
+    assert table["Turns"].tolist() == [61_224, 44_082]
+    assert not (tmp_path / "home").exists()
+
+
+def test_from_upload_to_use(open_page: Callable[[], AppTest]) -> None:
+    app = bring(open_page(), GOOD)
+    assert "sound and can be stored" in words(app)
+    assert "it has our columns" in words(app)
+    figures = {one.label: one.value for one in app.metric}
+    assert (figures["Turns"], figures["Sessions"], figures["Refused"]) == ("3", "2", "0")
+    assert open_store().traces() == []  # nothing before it is confirmed
+    app.text_input(key="trace-name").set_value("my log").run()
+    click(app, "trace-use")
+    assert [one.name for one in open_store().traces()] == ["my log"]
+    assert app.session_state["scenario"].trace == "my log"
+    assert "my log" in app.radio(key="control_trace").options
+    app.switch_page("pages/overview.py").run()
+    assert not app.exception
+    assert "cr-hero" in "".join(block.proto.body for block in app.get("html"))
+
+
+def test_a_trace_with_dates_brings_its_window(
+    open_page: Callable[[], AppTest], shared_data: Path
+) -> None:
+    log = (shared_data / "formats" / "openai_usage.jsonl").read_bytes()
+    app = open_page()
+    app.selectbox(key="trace-region").set_value("europe-west2").run()
+    bring(app, log, "usage.jsonl")
+    click(app, "trace-use")
+    scenario = app.session_state["scenario"]
+    assert str(scenario.window_start) == "2024-05-20"
+    assert scenario.window_days == 1
+    click(app, "trace-observed")
+    assert "your own routing emitted" in words(app)
+    assert "no GPU type" in words(app)
+    assert "Cache model against the log" in words(app)
+
+
+def test_a_wrong_file_says_where_and_cannot_be_stored(open_page: Callable[[], AppTest]) -> None:
+    app = bring(open_page(), f"{HEADER}\na,0,10,5\na,1,10,-5\n")
+    assert "nothing can be stored" in words(app)
+    assert app.button(key="trace-use").disabled
+    assert app.button(key="trace-store").disabled
+    (found,) = [one.value for one in app.dataframe if "What" in one.value]
+    assert found["Where"].tolist() == ["line 3"]
+    assert "whole number" in found["What"].iloc[0]
+    click(app, "trace-discard")
+    assert "What is in the file" not in words(app)
+
+
+@pytest.mark.parametrize(
+    "content", [b"\x89PNG\r\n\x1a\n" + bytes(3000), b"", b"<b>x</b>,y\n1,2\n", b"PK\x03\x04zip"]
+)
+def test_what_is_no_trace_is_a_sentence(open_page: Callable[[], AppTest], content: bytes) -> None:
+    app = bring(open_page(), content, "<script>alert(1)</script>.csv")
+    assert len(app.error) == 1
+    assert "Traceback" not in words(app)
+    assert "trace_checked" not in app.session_state
+
+
+def test_a_file_that_ends_early_is_the_users_choice(open_page: Callable[[], AppTest]) -> None:
+    app = bring(open_page(), GOOD + "c,0,1")
+    assert "cannot be read" in words(app)
+    assert app.button(key="trace-store").disabled
+    app.checkbox(key="trace-accept").check().run()
+    click(app, "trace-store")
+    assert open_store().load_trace("mine").n_turns == 3
+    assert app.session_state["scenario"].trace == "sharegpt"
+
+
+def test_a_name_that_is_taken_is_said_and_the_check_is_kept(
+    open_page: Callable[[], AppTest],
+) -> None:
+    app = bring(open_page(), GOOD)
+    app.text_input(key="trace-name").set_value("sharegpt").run()
+    click(app, "trace-store")
+    assert "already a trace" in words(app)
+    app.text_input(key="trace-name").set_value("another").run()
+    click(app, "trace-store")
+    assert [one.name for one in open_store().traces()] == ["another"]
+
+
+def test_deleting_a_trace_takes_it_out_of_the_scenario(open_page: Callable[[], AppTest]) -> None:
+    app = bring(open_page(), GOOD)
+    click(app, "trace-use")
+    assert app.session_state["scenario"].trace == "mine"
+    click(app, "trace-delete")
+    assert open_store().traces() == []
+    assert app.session_state["scenario"].trace == "sharegpt"
+
+
+def test_two_tabs_have_their_own_files_and_scenarios(open_page: Callable[[], AppTest]) -> None:
+    one, other = bring(open_page(), GOOD), open_page()
+    assert "trace_checked" not in other.session_state
+    click(one, "trace-use")
+    other.run()
+    assert one.session_state["scenario"].trace == "mine"
+    assert other.session_state["scenario"] == Scenario()
+    assert "mine" in other.radio(key="control_trace").options
+
+
+def test_odd_names_are_shown_as_text(open_page: Callable[[], AppTest], tmp_path: Path) -> None:
+    app = open_page()
+    path = tmp_path / "t.csv"
+    path.write_text(GOOD)
+    with stage([path]) as staged:
+        open_store().save_trace(staged, "**<script>** :red[x] $y$")
+    app.run()
+    assert not app.exception
+    (label,) = [one for one in app.radio(key="control_trace").options if "script" in one]
+    assert label == r"\*\*\<script\>\*\* \:red\[x\] \$y\$"
+
+
+def test_a_store_that_another_process_holds_is_said(
+    open_page: Callable[[], AppTest], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from carbonrouter_core.errors import StoreError
+    from pages.components import trace_jobs
+
+    def held() -> None:
+        raise StoreError("The store is open in another process.")
+
+    monkeypatch.setattr(trace_jobs, "existing_store", held)
+    app = open_page()
+    assert "open in another process" in words(app)
+    (table,) = [one.value for one in app.dataframe if "Name" in one.value]
+    assert table["Name"].tolist() == ["sharegpt", "claude-code"]

@@ -29,6 +29,7 @@ def builtin_trace(name: str) -> Trace:
             output_tokens=frame["output_tokens"],
             history_tokens=frame["history_tokens"],
             difficulty=frame["difficulty"].to_numpy(np.float64),
+            difficulty_source="predicted from the text of the prompts",
         )
     frame = pd.read_parquet(data_path("claude_code_turns.parquet"))
     return trace_from_columns(
@@ -52,6 +53,7 @@ def trace_from_columns(
     start_s: np.ndarray | None = None,
     user_region: tuple[str, ...] | None = None,
     difficulty: np.ndarray | None = None,
+    difficulty_source: str = "as the trace gives it",
 ) -> Trace:
     """A trace from columns whose rows already stand by session and turn."""
     ids = session.to_numpy()
@@ -67,4 +69,5 @@ def trace_from_columns(
         start_s=start_s,
         user_region=user_region,
         difficulty=difficulty,
+        difficulty_source=difficulty_source,
     )

@@ -48,7 +48,7 @@ class Trace:
     cached_tokens_observed: np.ndarray | None = None
     served_model: Sequence[str | None] | None = None
     served_region: Sequence[str | None] | None = None
-    difficulty_source: str = "predicted from the text of the prompts"
+    difficulty_source: str = "as the trace gives it"
 
     @property
     def n_turns(self) -> int:

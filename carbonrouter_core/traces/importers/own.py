@@ -119,5 +119,5 @@ IMPORTER = Importer(
     times=_times,
     turn_is_key=True,
     late="refuse",
-    difficulty_source="as given in the trace file",
+    difficulty_source="as the trace gives it",
 )

@@ -7,12 +7,10 @@ import streamlit as st
 import carbonrouter_core as core
 from carbonrouter_core.store import StoredTrace
 from carbonrouter_core.traces.importers import IMPORTERS
-from carbonrouter_core.traces.importers.base import ImportOptions
 from pages.components import controls, page, trace_jobs, traces
 from pages.components import formatting as fmt
 
 JOB, CHECKED, SAVED = "trace_job", "trace_checked", "trace_saved"
-NO_REGION = ""
 
 
 def bring() -> None:
@@ -30,33 +28,11 @@ def bring() -> None:
         "Known formats: " + ", ".join(one.label for one in IMPORTERS.values()) + ". "
         "Nothing is stored before you have seen the report; text of prompts is never stored."
     )
-    with st.expander("What the file does not say"):
-        formats = ["", *IMPORTERS]
-        chosen = st.selectbox(
-            "Format",
-            formats,
-            format_func=lambda name: IMPORTERS[name].label if name else "Told by the content",
-            key="trace-format",
-        )
-        regions = core.load_catalog().regions
-        region = st.selectbox(
-            "Region that served, where the log names none",
-            [NO_REGION, *regions],
-            format_func=lambda name: regions[name].city if name else "Not known",
-            key="trace-region",
-        )
-        keep = st.toggle(
-            "Keep the dates of the log",
-            value=True,
-            key="trace-dates",
-            help="Off: only the times within each session are kept, so that any window can be "
-            "used. Carbon intensity comes with this program for 2021 to 2024.",
-        )
+    format_id, options = traces.ask_what_is_not_said()
     if st.button("Check", type="primary", disabled=not files, key="trace-check"):
         trace_jobs.forget(st.session_state.pop(CHECKED, None))
-        options = ImportOptions(served_region=region or None, keep_dates=keep)
         names = [file.name for file in files]
-        st.session_state[JOB] = trace_jobs.check(files, chosen or None, options, names)
+        st.session_state[JOB] = trace_jobs.check(files, format_id, options, names)
 
 
 @st.fragment(run_every=0.5)

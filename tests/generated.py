@@ -75,16 +75,18 @@ def _usage_records(
 
 
 IMPORT = """
-import resource, sys, time
+import sys, time
 from pathlib import Path
 from carbonrouter_core.store import open_store
 from carbonrouter_core.traces.staging import stage
 
-before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 began = time.monotonic()
 with stage([Path(sys.argv[1])]) as staged:
     stored = open_store().save_trace(staged, "large")
 seconds = time.monotonic() - began
-print(stored.turns, seconds, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, before)
+# of this program alone: ru_maxrss would begin with that of the process that started it
+status = Path("/proc/self/status").read_text()
+peak_kib = int(status.partition("VmHWM:")[2].split()[0])
+print(stored.turns, seconds, peak_kib)
 """
-"""Imports a file into the store; prints turns, seconds, peak memory and that before, in KiB."""
+"""Imports a file into the store; prints turns, seconds and peak memory in KiB (Linux)."""

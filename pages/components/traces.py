@@ -22,6 +22,8 @@ from carbonrouter_core.policies import AS_SERVED
 from carbonrouter_core.results import LENGTH_BUCKETS
 from carbonrouter_core.store import StoredTrace, open_store
 from carbonrouter_core.traces.builtin import BUILTIN_TRACES
+from carbonrouter_core.traces.importers import IMPORTERS
+from carbonrouter_core.traces.importers.base import ImportOptions
 from carbonrouter_core.traces.report import LONG_SESSION_TURNS, TraceReport
 from pages.components import controls, page, trace_jobs
 from pages.components import formatting as fmt
@@ -33,6 +35,35 @@ KIND_NAMES = {
     "repaired": "Repaired",
     "note": "Worth knowing",
 }
+
+
+# --- Asking ----------------------------------------------------------------------------------
+
+
+def ask_what_is_not_said() -> tuple[str | None, ImportOptions]:
+    """What the user knows of a file that the file does not say: format, region, dates."""
+    with st.expander("What the file does not say"):
+        chosen = st.selectbox(
+            "Format",
+            ["", *IMPORTERS],
+            format_func=lambda name: IMPORTERS[name].label if name else "Told by the content",
+            key="trace-format",
+        )
+        regions = core.load_catalog().regions
+        region = st.selectbox(
+            "Region that served, where the log names none",
+            ["", *regions],
+            format_func=lambda name: regions[name].city if name else "Not known",
+            key="trace-region",
+        )
+        keep = st.toggle(
+            "Keep the dates of the log",
+            value=True,
+            key="trace-dates",
+            help="Off: only the times within each session are kept, so that any window can be "
+            "used. Carbon intensity comes with this program for 2021 to 2024.",
+        )
+    return chosen or None, ImportOptions(served_region=region or None, keep_dates=keep)
 
 
 # --- The report ------------------------------------------------------------------------------

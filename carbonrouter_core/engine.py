@@ -105,7 +105,7 @@ def prepare(
         one.require(scenario.window_start_s, scenario.window_end_s - 1)
     last_s = scenario.window_start_s + float(placed.start_s.max())
     late_days = math.ceil((last_s - min(one.end_s for one in series)) / S_PER_DAY)
-    if late_days > 0:
+    if late_days > 0 and trace.start_s is None:  # its own times have no window to move
         raise IntensityError(
             f"Conversations that begin in the window go on to {utc_text(last_s)}, past the end of "
             f"the carbon-intensity data; end the window {late_days} d earlier."

@@ -320,6 +320,15 @@ def test_the_report_lists_a_hundred_places_and_counts_all(tmp_path: Path) -> Non
     assert report.rows_read == 500
 
 
+def test_rows_that_are_dropped_while_reading_are_counted_as_read(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text(f"{HEADER}\na,0,10,5\na,1,10,-5\nb,0,ten,5\nb,0,1,5\nb,0,1,5\nb,1")
+    _, report = checked(path)
+    assert report.rows_read == 6
+    assert (report.turns, report.refused, report.unreadable) == (2, 2, 1)
+    assert report.count("repaired") == 1
+
+
 def test_nothing_is_left_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     import tempfile
 

@@ -56,7 +56,13 @@ def read_columns(
     """Tables with ``line`` and the ``wanted`` columns; a column that is nowhere is all null."""
     reader = {"csv": _csv, "jsonl": _json_lines, "json": _json_array, "parquet": _parquet}
     times = _Times(source, findings)
+
+    def dropped() -> int:
+        return findings.count("refused") + findings.count("unreadable")
+
+    before = dropped()
     for table in reader[source.kind](source, wanted, findings, progress):
+        findings.rows_read += table.num_rows + dropped() - before
         for one in wanted:
             if one.kind == "time":
                 at = table.schema.get_field_index(one.name)
@@ -65,6 +71,8 @@ def read_columns(
                 if not keep.all():
                     table = table.filter(pa.array(keep))
         yield table
+        before = dropped()
+    findings.rows_read += dropped() - before
 
 
 # --- CSV -------------------------------------------------------------------------------------

@@ -42,6 +42,8 @@ class Findings:
     """Collects findings and guesses while a file is read."""
 
     def __init__(self) -> None:
+        self.rows_read = 0
+        """Rows or records of the files, those that were refused among them."""
         self._counts: dict[tuple[Kind, str], int] = {}
         self._places: dict[tuple[Kind, str], list[str]] = {}
         self._guesses: dict[str, None] = {}

@@ -515,7 +515,7 @@ class _Work:
             format_id=self.importer.id,
             format_label=self.importer.label,
             format_reason=reason,
-            rows_read=self.reading.rows_read,
+            rows_read=self.findings.rows_read,
             turns=self.turns,
             sessions=self.sessions,
             findings=self.findings.all(),

@@ -28,7 +28,6 @@ def _read(source: Source, reading: Reading) -> Iterator[pa.Table]:
         Wanted("output_tokens", ("GeneratedTokens",)),
     )
     for table in read_columns(source, wanted, reading.findings, reading.progress):
-        reading.rows_read += table.num_rows
         lines = table["line"].to_numpy().astype(str)
         session = pa.array(np.char.add(f"request-{source.number}-", lines))
         yield table.append_column("session", session).append_column("order", table["time_s"])

@@ -62,7 +62,6 @@ class Reading:
     findings: Findings = field(default_factory=Findings)
     options: ImportOptions = ImportOptions()
     progress: Progress = lambda share: None  # noqa: E731
-    rows_read: int = 0
     memory: dict[str, Any] = field(default_factory=dict)
     """What an importer carries from one file to the next."""
 
@@ -78,7 +77,7 @@ class Importer:
     recognise: Callable[[Source], str | None]
     """The reason for taking a file to be of this format; None if it is not."""
     read: Callable[[Source, Reading], Iterator[pa.Table]]
-    """Tables with columns of :data:`RAW`; counts ``rows_read`` and reports what it drops."""
+    """Tables with columns of :data:`RAW`; counts the rows it reads and reports what it drops."""
     times: Callable[[Source], Times]
     turn_is_key: bool = False
     """Whether two rows of the same session and order are the same turn."""

@@ -43,6 +43,7 @@ class Batches:
 
     def broken(self, line: int, reason: str) -> None:
         """Count a record as unreadable."""
+        self._findings.rows_read += 1
         self._findings.add("unreadable", reason, [self._source.place(line)])
 
     def note(self, line: int, reason: str) -> None:

@@ -55,7 +55,7 @@ def read_chats(source: Source, reading: Reading, key: str, timed: bool) -> Itera
     rows = Batches(source, reading)
     reading.findings.guess(token_counter().how)
     for line, record in records(source, rows, reading):
-        reading.rows_read += 1
+        reading.findings.rows_read += 1
         messages = record.get("conversation")
         if not isinstance(messages, list):
             rows.refuse(line, "conversation is not a list of messages")

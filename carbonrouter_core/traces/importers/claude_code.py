@@ -65,7 +65,7 @@ def _session(
                 rows, reading, line, f"{name}/agent-{agents}", inner, block, float(start or 0.0)
             )
             continue
-        reading.rows_read += 1
+        reading.findings.rows_read += 1
         whole = rows.number(line, "in", request.get("in"))
         output = rows.number(line, "out", request.get("out"))
         time_s = rows.number(line, "t", request.get("t"))

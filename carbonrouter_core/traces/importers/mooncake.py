@@ -37,7 +37,7 @@ def _read(source: Source, reading: Reading) -> Iterator[pa.Table]:
     # by the hash of its full blocks: session, context and whether it was continued
     heads: dict[bytes, tuple[str, float, list[bool]]] = {}
     for line, record in json_values(source, rows.broken, reading.progress):
-        reading.rows_read += 1
+        reading.findings.rows_read += 1
         whole = rows.number(line, "input_length", record.get("input_length"))
         output = rows.number(line, "output_length", record.get("output_length"))
         time_ms = rows.number(line, "timestamp", record.get("timestamp"))

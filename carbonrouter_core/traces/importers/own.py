@@ -99,7 +99,6 @@ def _read(source: Source, reading: Reading) -> Iterator[pa.Table]:
         kind: ColumnKind = "time" if time == "start_utc" else "number"
         wanted.append(Wanted("time_s", (time,), kind, label=time))
     for table in read_columns(source, wanted, reading.findings, reading.progress):
-        reading.rows_read += table.num_rows
         empty = table["history_tokens"].is_null().to_numpy()
         if "history_tokens" in names and empty.any():
             lines = table["line"].to_numpy()[empty]

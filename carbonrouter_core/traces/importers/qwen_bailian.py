@@ -37,7 +37,6 @@ def _read(source: Source, reading: Reading) -> Iterator[pa.Table]:
     )
     parts = []
     for part in read_columns(source, wanted, reading.findings, reading.progress):
-        reading.rows_read += part.num_rows
         # ids as numbers of the file, so that links are looked up in arrays
         parts.append(part)
     table = pa.concat_tables(parts).combine_chunks() if parts else None

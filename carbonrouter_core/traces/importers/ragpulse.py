@@ -32,7 +32,7 @@ def _read(source: Source, reading: Reading) -> Iterator[pa.Table]:
     rows = Batches(source, reading)
     before: dict[str, list[Any]] = reading.memory
     for line, record in json_values(source, rows.broken, reading.progress):
-        reading.rows_read += 1
+        reading.findings.rows_read += 1
         parts = record.get("hash_ids")
         if not isinstance(parts, dict):
             rows.refuse(line, "hash_ids is not a list of prompt parts")

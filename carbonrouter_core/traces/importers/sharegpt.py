@@ -50,7 +50,7 @@ def _read(source: Source, reading: Reading) -> Iterator[pa.Table]:
     closed: set[int] = set()
     characters = 0
     for line, record in _records(source, rows, reading):
-        reading.rows_read += 1
+        reading.findings.rows_read += 1
         messages = record.get("conversations")
         if not isinstance(messages, list):
             rows.refuse(line, "conversations is not a list of messages")

@@ -74,7 +74,6 @@ def _read(source: Source, reading: Reading) -> Iterator[pa.Table]:
         Wanted("user_region", _USER_REGION, "text"),
     )
     for table in read_columns(source, wanted, reading.findings, reading.progress):
-        reading.rows_read += table.num_rows
         alone = table["session"].is_null()
         if pc.any(alone).as_py():
             places = table["line"].to_numpy()[alone.to_numpy()]

@@ -279,7 +279,8 @@ def against_as_served(comparison: Comparison, policy_id: str) -> Against:
     """Saving of a policy against ``as-served``; both must be among the comparison's runs."""
     served = comparison.runs[AS_SERVED.id].decisions.served
     both = served & comparison.runs[policy_id].decisions.served
-    whole = np.logical_and.reduceat(both, comparison.trace.offsets[:-1])
+    trace = comparison.trace
+    whole = np.bincount(trace.session_index, ~both, trace.n_sessions) == 0
     ours = comparison.session_carbon_g(policy_id)[whole]
     theirs = comparison.session_carbon_g(AS_SERVED.id)[whole]
     return Against(

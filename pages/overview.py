@@ -86,7 +86,7 @@ def draw_other_policies(
     gap: DeltaGenerator,
 ) -> None:
     """The bars of all policies, and how much of the possible saving is reached."""
-    others = cache.others(shown.router)
+    others = cache.others(shown.router, shown.scenario)
     rows, reference_g = summary.copy(), dict(same_kwh_g)
 
     def redraw(key: str) -> None:

@@ -102,6 +102,11 @@ def _table(comparison: Comparison, chosen: Sequence[str]) -> str:
         "",
         "test half: the sessions nothing was learned from; evidence is theirs.",
     ]
+    if "hindsight-optimum" in chosen and scenario.copies == "all":
+        lines.append(
+            "hindsight-optimum: planned as if one copy were kept; with copies=all it is no bound, "
+            "and free-migration is the one there is."
+        )
     lines += [f"note: {warning}" for warning in comparison.warnings]
     return "\n".join(lines).rstrip()
 

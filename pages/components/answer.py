@@ -189,6 +189,6 @@ def possible(policy_ids: Collection[str], scenario: core.Scenario) -> tuple[str,
         )
     return (
         "hindsight-optimum",
-        "The hindsight optimum knows the future of every session. With this cache or latency "
-        "ceiling it is the best found, not proven to be the best there is.",
+        "The hindsight optimum knows the future of every session. With this latency ceiling it is "
+        "the best found, not proven to be the best there is.",
     )

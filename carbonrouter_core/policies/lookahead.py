@@ -29,7 +29,7 @@ from carbonrouter_core.policies import reasons
 from carbonrouter_core.policies.gate import next_difficulty, next_turn, survival_after
 
 HORIZON_TURNS = 24
-"""Turns looked ahead at most; more change less than 0.1 % (see docs/reproduction.md)."""
+"""Turns looked ahead at most; 12 close less of the gap on agent data, 48 and 96 no more."""
 NEGLIGIBLE = 0.01
 """Chance of reaching a turn below which the horizon ends."""
 

@@ -12,7 +12,7 @@ from collections.abc import Callable
 
 import pytest
 from PIL import Image
-from playwright.sync_api import Browser, Page
+from playwright.sync_api import Browser, Page, expect
 
 from pages.components import cache, theme
 from pages.components import formatting as fmt
@@ -231,7 +231,7 @@ def test_charts_and_map_have_a_text_for_those_who_cannot_see_them(open_tab: Open
         "Bar chart of the carbon CarbonRouter, look-ahead saves",
         "Line from FairCarbon",
     ):
-        assert page.locator(f"[aria-label^='{start}']").count() == 1, start
+        expect(page.locator(f"[aria-label^='{start}']"), start).to_have_count(1, timeout=30_000)
 
 
 def test_an_impossible_choice_is_explained_and_mended(open_tab: OpenTab) -> None:

@@ -142,6 +142,17 @@ def test_the_published_rule_can_be_chosen(open_app: Callable[..., AppTest]) -> N
     assert figures(app) == before
 
 
+def test_the_router_stays_chosen_on_other_pages(open_app: Callable[..., AppTest]) -> None:
+    app = open_app()
+    choose(app, PUBLISHED)
+
+    app.switch_page("pages/data_traces.py").run()
+    app.switch_page("pages/overview.py").run()
+
+    assert app.radio(key="control_router").value == PUBLISHED
+    assert "CarbonRouter by the published rule emits" in html(app, "cr-hero")
+
+
 def bar_labels(app: AppTest) -> list[str]:
     """Name and figures of each policy's bar, in order, as read."""
     (bars,) = [

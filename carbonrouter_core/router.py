@@ -16,6 +16,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from numbers import Integral
 
 import numpy as np
 import pandas as pd
@@ -266,6 +267,13 @@ class CarbonRouter:
         The deployment may be another than the one decided on.
         """
         n = len(self.prepared.deployments)
+        for name, value in (
+            ("deployment", 0 if deployment is None else deployment),
+            ("cached_tokens", cached_tokens),
+            ("output_tokens", output_tokens),
+        ):
+            if not isinstance(value, Integral):
+                raise InputError(f"{name} is {value!r}; it must be a whole number.")
         if deployment is not None and not 0 <= deployment < n:
             raise InputError(f"Deployment {deployment} is unknown; there are 0 to {n - 1}.")
         if not 0 <= output_tokens <= MAX_TOKENS:

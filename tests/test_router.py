@@ -192,9 +192,17 @@ def test_observing_needs_a_turn_being_served(prepared: Prepared) -> None:
     with pytest.raises(InputError, match="no turn being served"):
         router.observe("s", 0, 0, 10)
     router.route(turn())
-    for wrong in ((999, 0, 10), (0, 10**6, 10), (0, 0, -1)):
+    wrong_calls: tuple[tuple[object, object, object], ...] = (
+        (999, 0, 10),
+        (0, 10**6, 10),
+        (0, 0, -1),
+        (1.5, 0, 10),
+        (0, "0", 10),
+        (0, 0, 2.5),
+    )
+    for wrong in wrong_calls:
         with pytest.raises(InputError):
-            router.observe("s", *wrong)
+            router.observe("s", *wrong)  # type: ignore[arg-type]
     router.observe("s", 0, 0, 10)
     with pytest.raises(InputError, match="no turn being served"):
         router.observe("s", 0, 0, 10)

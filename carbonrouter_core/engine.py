@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
@@ -13,9 +13,10 @@ from carbonrouter_core.carbon_intensity import ZoneSeries, intensity_by_region, 
 from carbonrouter_core.catalog import Catalog, load_catalog
 from carbonrouter_core.deployments import Deployments, build_deployments
 from carbonrouter_core.errors import IntensityError, TraceError
-from carbonrouter_core.kernel import Rules, make_rules
+from carbonrouter_core.fairness import raised_floors
+from carbonrouter_core.kernel import Rules, make_rules, with_floors
 from carbonrouter_core.observed import run_as_served
-from carbonrouter_core.policies import AS_SERVED, policy
+from carbonrouter_core.policies import AS_SERVED, POLICIES, policy
 from carbonrouter_core.quality import QualityFit
 from carbonrouter_core.results import Comparison, Run
 from carbonrouter_core.scenario import Scenario
@@ -26,7 +27,7 @@ from carbonrouter_core.traces.builtin import BUILTIN_TRACES, builtin_trace
 from carbonrouter_core.traces.files import read_trace
 from carbonrouter_core.traces.placement import PlacedTrace, place
 from carbonrouter_core.traces.schema import Trace
-from carbonrouter_core.traces.training import Training, learn
+from carbonrouter_core.traces.training import Training, learn, training_sessions
 from carbonrouter_core.units import S_PER_DAY
 
 
@@ -45,6 +46,18 @@ class Prepared:
     training: Training
     rules: Rules
     k: float
+    fair_floors: Mapping[str, np.ndarray] = field(default_factory=dict)
+    """Quality floor of each user region, shape (U,), under each policy that raises it."""
+
+    def floors_of(self, policy_id: str) -> np.ndarray:
+        """Quality floor of each user region under a policy, shape (U,)."""
+        everywhere = np.full(len(self.placed.user_regions), self.scenario.quality_floor)
+        return self.fair_floors.get(policy_id, everywhere)
+
+    def rules_for(self, policy_id: str) -> Rules:
+        """What the scenario lays down for a policy's decisions."""
+        floors = self.fair_floors.get(policy_id)
+        return self.rules if floors is None else with_floors(self.rules, floors, self.k)
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -112,16 +125,40 @@ def prepare(
         )
     training = learn(placed)
     k = QualityFit.load().k
-    return Prepared(
+    prepared = Prepared(
         scenario=scenario,
         placed=placed,
         deployments=deployments,
         series=series,
         intensity=intensity_by_region(series, scenario.window_start_s + placed.start_s),
         training=training,
-        rules=make_rules(scenario, training, k),
+        rules=make_rules(scenario, training, k, len(placed.user_regions)),
         k=k,
     )
+    return replace(prepared, fair_floors=fair_floors(prepared))
+
+
+def fair_floors(prepared: Prepared) -> dict[str, np.ndarray]:
+    """The raised quality floors of each policy that has them, shape (U,); none at weight 0.
+
+    By a first pass without them over the training half: see :mod:`.policies.faircarbon`.
+    """
+    scenario, placed = prepared.scenario, prepared.placed
+    if scenario.fairness_weight == 0.0:
+        return {}
+    rows = training_sessions(placed)[placed.trace.session_index]
+    even = replace(prepared, fair_floors={})
+    return {
+        one.id: raised_floors(
+            scenario.quality_floor,
+            scenario.fairness_weight,
+            run_policy(even, one.id).charges.quality[rows],
+            placed.user[rows],
+            len(placed.user_regions),
+        )
+        for one in POLICIES.values()
+        if one.raises_floors
+    }
 
 
 def run_policy(prepared: Prepared, policy_id: str) -> Run:
@@ -130,7 +167,7 @@ def run_policy(prepared: Prepared, policy_id: str) -> Run:
     if chosen is AS_SERVED:
         return run_as_served(prepared)
     fleet, placed = prepared.deployments.fleet, prepared.placed
-    decisions = replay(chosen, fleet, prepared.rules, placed, prepared.intensity)
+    decisions = replay(chosen, fleet, prepared.rules_for(policy_id), placed, prepared.intensity)
     charges = charge(fleet, prepared.k, placed, prepared.intensity, decisions)
     return Run(chosen, decisions, charges)
 

@@ -31,6 +31,8 @@ class Rules(NamedTuple):
     idle_s: float
     ability_margin: float
     """logit(quality floor) / k: a model qualifies when theta >= difficulty + this."""
+    user_margin: np.ndarray
+    """(U,) the same for the turn at hand, by user region; higher where a policy raises floors."""
     latency_ceiling_ms: float
     """Infinite where there is none."""
     ceiling_on_ttft: bool
@@ -89,18 +91,19 @@ NOTE = np.dtype(
 """Why a turn went where it went; filled by the policy."""
 
 
-def make_rules(scenario: Scenario, training: Training, k: float) -> Rules:
-    """The rules of ``scenario``, with what was learned from its trace and the IRT slope ``k``."""
-    floor = scenario.quality_floor
-    margin = (
-        -math.inf if floor == 0 else math.inf if floor == 1 else math.log(floor / (1 - floor)) / k
-    )
+def make_rules(scenario: Scenario, training: Training, k: float, n_users: int) -> Rules:
+    """The rules of ``scenario``, with what was learned from its trace and the IRT slope ``k``.
+
+    ``n_users``: how many user regions there are.
+    """
+    margin = _logit(scenario.quality_floor) / k
     ceiling = scenario.latency_ceiling_ms
     quantiles = [(i + 0.5) / GATE_QUANTILES for i in range(GATE_QUANTILES)]
     return Rules(
         copies_all=scenario.copies == "all",
         idle_s=scenario.idle_s,
         ability_margin=margin,
+        user_margin=np.full(n_users, margin),
         latency_ceiling_ms=math.inf if ceiling is None else ceiling,
         ceiling_on_ttft=scenario.latency_ceiling_on == "ttft",
         gate_threshold=scenario.gate_threshold,
@@ -115,6 +118,11 @@ def make_rules(scenario: Scenario, training: Training, k: float) -> Rules:
         persistence=training.difficulty_persistence,
         normal_quantiles=np.array([NormalDist().inv_cdf(q) for q in quantiles]),
     )
+
+
+def with_floors(rules: Rules, floors: np.ndarray, k: float) -> Rules:
+    """``rules`` with the quality floor of each user region, shape (U,); ``k``: IRT slope."""
+    return rules._replace(user_margin=np.array([_logit(float(floor)) / k for floor in floors]))
 
 
 def _logit(share: float) -> float:
@@ -134,10 +142,10 @@ def best_fitting_theta(fleet: Fleet, context_tokens: float) -> float:
 
 
 @jit
-def required_theta(fleet: Fleet, rules: Rules, difficulty: float, context_tokens: float) -> float:
+def required_theta(fleet: Fleet, rules: Rules, turn: Turn) -> float:
     """Ability needed: the quality floor's, or the best that fits where that is below it."""
-    best = best_fitting_theta(fleet, context_tokens)
-    return min(difficulty + rules.ability_margin, best)
+    best = best_fitting_theta(fleet, turn.context_tokens)
+    return min(turn.difficulty + rules.user_margin[turn.user], best)
 
 
 @jit

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import pandas as pd
 
+from carbonrouter_core.fairness import jain_index, largest_gap, mean_by_user
 from carbonrouter_core.policies import BASELINE, Policy, reasons
 from carbonrouter_core.simulation import Charges, Decisions
 from carbonrouter_core.traces.schema import LONG_SESSION_TURNS, Trace
@@ -21,6 +22,9 @@ BOOTSTRAP_RESAMPLES = 1000
 BOOTSTRAP_SEED = 20240513
 BOOTSTRAP_CHUNK = 2**20
 """Draws held in memory at a time."""
+
+FAIRNESS_OF = ("quality_mean", "latency_ms_mean")
+"""What fairness between user regions is measured by."""
 
 LENGTH_BUCKETS = (
     ("1", 1, 1),
@@ -52,6 +56,10 @@ FIGURES: Mapping[str, tuple[str, str]] = {
     "latency_ms_p95": ("ms", "95th percentile of the time to the last token"),
     "missed_ceiling_turns": ("", "turns for which no candidate was within the latency ceiling"),
     "held_turns": ("", "turns that the gate held"),
+    "quality_gap": ("", "mean predicted quality of the best-served user region less the worst"),
+    "quality_jain": ("", "Jain index of mean predicted quality by user region; 1: all equal"),
+    "latency_gap_ms": ("ms", "mean latency of the slowest-served user region less the fastest"),
+    "latency_jain": ("", "Jain index of mean latency by user region; 1: all equal"),
     "saving_vs_faircarbon_percent": ("%", "carbon saved against FairCarbon; negative: more"),
 }
 """Unit and meaning of each figure of a policy."""
@@ -156,6 +164,8 @@ class Comparison:
         def p95(values: np.ndarray) -> float | None:
             return float(np.percentile(values[rows][served], 95)) if served.any() else None
 
+        by_user = self.fairness(policy_id, sessions)
+        quality, latency_ms = (by_user[name].to_numpy() for name in FAIRNESS_OF)
         carbon_g = total(charges.carbon_g)
         baseline = self.runs.get(BASELINE)
         return {
@@ -179,10 +189,38 @@ class Comparison:
             "latency_ms_p95": p95(charges.latency_ms),
             "missed_ceiling_turns": int(total(run.decisions.missed_ceiling)),
             "held_turns": int((run.decisions.reason[rows] == reasons.HELD).sum()),
+            "quality_gap": largest_gap(quality),
+            "quality_jain": jain_index(quality),
+            "latency_gap_ms": largest_gap(latency_ms),
+            "latency_jain": jain_index(latency_ms),
             "saving_vs_faircarbon_percent": (
                 saving_percent(carbon_g, total(baseline.charges.carbon_g)) if baseline else None
             ),
         }
+
+    def fairness(self, policy_id: str, sessions: np.ndarray | None = None) -> pd.DataFrame:
+        """One row a user region that has turns: the floor its turns had, and means of its turns.
+
+        Of all sessions or those where ``sessions`` is true; a mean of no served turn is NaN.
+        Their gaps and Jain indices are among :meth:`figures`.
+        """
+        prepared, run = self.prepared, self.runs[policy_id]
+        names = prepared.placed.user_regions
+        rows = slice(None) if sessions is None else sessions[self.trace.session_index]
+        user, served = prepared.placed.user[rows], run.decisions.served[rows]
+        turns = np.bincount(user, minlength=len(names))
+        frame = pd.DataFrame(
+            {
+                "user_region": names,
+                "quality_floor": prepared.floors_of(policy_id),
+                "turns": turns,
+                "unserved_turns": turns - np.bincount(user[served], minlength=len(names)),
+            }
+        )
+        for name in ("quality", "ttft_ms", "latency_ms"):
+            values = getattr(run.charges, name)[rows]
+            frame[f"{name}_mean"] = mean_by_user(values[served], user[served], len(names))
+        return frame[frame["turns"] > 0].reset_index(drop=True)
 
     def summary(self, sessions: np.ndarray | None = None) -> pd.DataFrame:
         """One row a policy, a column for each of :data:`FIGURES`."""
@@ -320,6 +358,7 @@ class Comparison:
             policies[name] = self.figures(name) | {
                 "long_sessions": self.figures(name, self.long_sessions),
                 "test_half": self.figures(name, self.test_half),
+                "by_user_region": _records(self.fairness(name)),
             }
             if BASELINE in self.runs:
                 policies[name]["saving_interval_percent"] = self.saving(name)[1:]
@@ -339,3 +378,8 @@ class Comparison:
             "policies": policies,
             "warnings": list(self.warnings),
         }
+
+
+def _records(frame: pd.DataFrame) -> list[dict[str, Any]]:
+    """The rows of a table as plain JSON values; what is no number is None."""
+    return frame.astype(object).where(frame.notna(), None).to_dict("records")

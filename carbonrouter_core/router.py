@@ -152,7 +152,7 @@ class _Seen:
         pair = fleet.pair[deployment]
         if turn.context_tokens > fleet.fit_tokens[pair]:
             return f"holds {fleet.fit_tokens[pair]:,} tokens, {turn.context_tokens:,.0f} needed"
-        needed = required_theta(fleet, self.prepared.rules, turn.difficulty, turn.context_tokens)
+        needed = required_theta(fleet, self.prepared.rules, turn)
         if fleet.theta[fleet.pair_model[pair]] < needed:
             return "predicted quality below the floor"
         return "predicted latency above the ceiling"
@@ -194,7 +194,8 @@ class CarbonRouter:
             raise ScenarioError(f"{policy_id} needs to know the future; it cannot route live.")
         if max_sessions < 1:
             raise InputError(f"max_sessions is {max_sessions}; it must be 1 or more.")
-        self.prepared = prepare(scenario) if isinstance(scenario, Scenario) else scenario
+        prepared = prepare(scenario) if isinstance(scenario, Scenario) else scenario
+        self.prepared = replace(prepared, rules=prepared.rules_for(policy_id))
         if not forget_after_s >= self.prepared.scenario.idle_s:
             raise InputError(
                 f"forget_after_s is {forget_after_s}; it must be at least idle_s, "

@@ -70,6 +70,13 @@ class Scenario:
     copies: str = _field("latest", "which deployments keep a session's KV cache", choices=COPIES)
     idle_s: float = _field(3600.0, "how long an unused KV cache is kept", "s", low=0, high=1e7)
     quality_floor: float = _field(0.65, "lowest predicted quality accepted", low=0, high=1)
+    fairness_weight: float = _field(
+        0.0,
+        "how far FairCarbon raises the quality floor of user regions served below the mean; "
+        "times what they lack",
+        low=0,
+        high=100,
+    )
     latency_ceiling_ms: float | None = _field(
         None, "longest predicted latency accepted; none: no ceiling", "ms", low=1, high=1e8
     )

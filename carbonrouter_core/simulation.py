@@ -203,7 +203,7 @@ def decide(
             turn.difficulty,
             turn.user,
         )
-    needed = required_theta(fleet, rules, turn.difficulty, turn.context_tokens)
+    needed = required_theta(fleet, rules, turn)
     carbon_per_joule(fleet, intensity, g_per_j)
     price(fleet, rules, turn, needed, cached, g_per_j, carbon_g)
     missed = False

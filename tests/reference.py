@@ -320,13 +320,36 @@ class World:
         """Predicted quality of each candidate's answer."""
         return 1.0 / (1.0 + np.exp(-self.k * (self.candidates.theta - difficulty)))
 
-    def good_enough(self, tokens: float, difficulty: float) -> Any:
+    def fair_floors(self, policy: str) -> Any:
+        """Quality floor by user region, raised for FairCarbon where the training half is worse.
+
+        A first pass with the floor as it is gives mean quality by user region and overall.
+        """
+        scenario, users = self.scenario, range(len(self.placed.user_regions))
+        even = [scenario.quality_floor for _ in users]
+        if not policy.startswith("faircarbon") or scenario.fairness_weight == 0:
+            return even
+        by_user: list[list[float]] = [[] for _ in users]
+        for i, name in enumerate(self.trace.session_ids):
+            if hashlib.sha256(name.encode()).digest()[-1] % 2 == 0:
+                turns = replay_session(self, policy, i, floors=even)
+                for row, turn in enumerate(turns, start=self.trace.offsets[i]):
+                    if turn.deployment >= 0:
+                        by_user[self.placed.user[row]].append(turn.quality)
+        every = [q for values in by_user for q in values]
+        mean = math.fsum(every) / len(every)
+        lacks = [mean - math.fsum(own) / len(own) if own else 0.0 for own in by_user]
+        raised = scenario.fairness_weight
+        return [min(1.0, even[0] + raised * max(0.0, lack)) for lack in lacks]
+
+    def good_enough(self, tokens: float, difficulty: float, floor: float | None = None) -> Any:
         """Which candidates hold the turn and meet the floor, or the best there is under it."""
+        floor = self.scenario.quality_floor if floor is None else floor
         fits = self.candidates.fits(tokens)
         if not fits.any():
             return fits
         q = self.quality(difficulty)
-        return fits & (q >= min(self.scenario.quality_floor, q[fits].max()))
+        return fits & (q >= min(floor, q[fits].max()))
 
     def objective_g(self, cost: Cost, intensity: Any) -> Any:
         """What policies minimise: carbon, with embodied carbon if the scenario says so."""
@@ -500,8 +523,13 @@ def gate(
     return p_back, carbon_g[home] - carbon_g[choice], next_g[home] - warm_g[home]
 
 
-def replay_session(world: World, policy: str, session: int) -> list[Served]:
-    """Every turn of a session under a policy, decided and charged."""
+def replay_session(
+    world: World, policy: str, session: int, floors: list[float] | None = None
+) -> list[Served]:
+    """Every turn of a session under a policy, decided and charged.
+
+    ``floors``: quality floor of each user region, where it is not the scenario's for all.
+    """
     trace, placed, scenario = world.trace, world.placed, world.scenario
     d = world.candidates
     caches = Caches(len(d), scenario.idle_s, scenario.copies)
@@ -527,7 +555,8 @@ def replay_session(world: World, policy: str, session: int) -> list[Served]:
         live = caches.live(now_s)
         cached = np.full(len(d), h) if policy == "free-migration" else live
         home = int(np.argmax(cached)) if cached.max() > 0 else -1
-        feasible = world.good_enough(h + p + o, b)
+        floor = floors[placed.user[row]] if floors else None
+        feasible = world.good_enough(h + p + o, b, floor)
         if not feasible.any():
             records.append(unserved(home))
             continue

@@ -122,10 +122,11 @@ def assert_same(
 ) -> None:
     """Every decision and charge of ``sessions`` is the reference's, to 1e-9."""
     run = run_policy(prepared, policy)
+    floors = world.fair_floors(policy)
     offsets = prepared.placed.trace.offsets
     for session in sessions:
         rows = slice(offsets[session], offsets[session + 1])
-        expected = reference.replay_session(world, policy, session)
+        expected = reference.replay_session(world, policy, session, floors)
         for name in (*CHOICES, *GATE, *CHARGES):
             values = getattr(run.charges if name in CHARGES else run.decisions, name)
             np.testing.assert_allclose(
@@ -170,6 +171,16 @@ def test_drawn_trace(preset: str, seed: int) -> None:
     prepared, world = both(scenario, trace)
     for policy in reference.POLICIES:
         assert_same(prepared, world, policy, list(range(trace.n_sessions)))
+
+
+@pytest.mark.parametrize("weight", [1.0, 30.0])
+def test_floors_raised_for_fairness(weight: float) -> None:
+    trace = drawn_trace(7)
+    prepared, world = both(Scenario(fairness_weight=weight), trace)
+    for policy in ("faircarbon", "faircarbon-full-prompt", "carbonrouter"):
+        assert_same(prepared, world, policy, list(range(trace.n_sessions)))
+        assert prepared.floors_of(policy) == pytest.approx(world.fair_floors(policy), rel=1e-9)
+    assert max(prepared.floors_of("faircarbon")) > 0.65
 
 
 @pytest.mark.parametrize("trace", TRACES)

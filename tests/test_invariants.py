@@ -67,6 +67,7 @@ scenarios = st.builds(
     copies=st.sampled_from(["latest", "all"]),
     idle_s=st.sampled_from([3600.0, 600.0, 1e6, 0.0]),
     quality_floor=st.sampled_from([0.65, 0.5, 0.4, 0.9, 0.0, 1.0]),
+    fairness_weight=st.sampled_from([0.0, 0.0, 1.0, 50.0]),
     gate_threshold=st.sampled_from([0.2, 0.0, 0.6, 1.0]),
     concurrency=st.sampled_from([1.0, 17.3, 64.0, 4096.0]),
     carbon_basis=st.sampled_from(["lifecycle", "direct"]),

@@ -29,6 +29,7 @@ CHANGES: dict[str, Any] = {
     "copies": "all",
     "idle_s": 600.0,
     "quality_floor": 0.5,
+    "fairness_weight": 2.5,
     "latency_ceiling_ms": 5000.0,
     "latency_ceiling_on": "ttft",
     "gate_threshold": 1.0,

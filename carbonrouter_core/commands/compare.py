@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -95,6 +95,7 @@ def _table(comparison: Comparison, chosen: Sequence[str]) -> str:
             f"{_number(one['moves_per_session'], 2):>12}{_number(one['quality_mean'], 3):>9}"
             f"{_number(one['ttft_ms_mean'], 0):>9}{_number(one['latency_ms_mean'], 1, 1e-3):>11}"
         )
+    lines += ["", *_fairness_lines(figures)]
     unserved = figures[chosen[0]]["unserved_turns"]
     if unserved:
         lines += ["", f"{unserved:,} turns are unserved: no model holds their context."]
@@ -109,6 +110,18 @@ def _table(comparison: Comparison, chosen: Sequence[str]) -> str:
         )
     lines += [f"note: {warning}" for warning in comparison.warnings]
     return "\n".join(lines).rstrip()
+
+
+def _fairness_lines(figures: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    head = f"{'between user regions':<24}{'quality gap':>13}{'Jain':>9}{'latency gap s':>15}"
+    return [
+        f"{head}{'Jain':>9}",
+        *(
+            f"{name:<24}{_number(one['quality_gap'], 4):>13}{_number(one['quality_jain'], 4):>9}"
+            f"{_number(one['latency_gap_ms'], 2, 1e-3):>15}{_number(one['latency_jain'], 4):>9}"
+            for name, one in figures.items()
+        ),
+    ]
 
 
 def _number(value: float | None, digits: int, factor: float = 1.0) -> str:

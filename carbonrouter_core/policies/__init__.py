@@ -37,6 +37,8 @@ class Policy:
     """Finds the whole history cached everywhere, and is charged so."""
     knows_future: bool = False
     """Told the whole session beforehand; solved by :mod:`.optimum`, not turn by turn."""
+    raises_floors: bool = False
+    """Raises the quality floor of user regions by the scenario's ``fairness_weight``."""
 
 
 _ALL = (
@@ -47,11 +49,17 @@ _ALL = (
         "CarbonRouter, look-ahead",
         "least carbon now and over the turns likely to follow",
     ),
-    Policy("faircarbon", "FairCarbon", "least carbon of each query by itself (reconstruction)"),
+    Policy(
+        "faircarbon",
+        "FairCarbon",
+        "least carbon of each query by itself (reconstruction)",
+        raises_floors=True,
+    ),
     Policy(
         "faircarbon-full-prompt",
         "FairCarbon, full prompt",
         "least carbon with the whole prompt prefilled anywhere (reconstruction)",
+        raises_floors=True,
     ),
     Policy("sticky", "Sticky", "stay where the session is"),
     Policy("cleanest-region", "Cleanest region", "lowest carbon intensity, then least carbon"),

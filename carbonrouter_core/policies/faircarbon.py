@@ -2,9 +2,18 @@
 
 What its published abstract says: a carbon-aware router over heterogeneous LLMs, GPU types and
 regions that predicts quality, latency and carbon of each query and picks the least carbon
-within the service levels. What is reconstructed here: the carbon estimate (this project's
-cost model with no history), the common feasible set, region choice by carbon. What is
-unknown: its exact estimator. Results are labelled as a reconstruction.
+within the service levels, with a risk predictor and a fairness term. What is reconstructed
+here: the carbon estimate (this project's cost model with no history), the common feasible set,
+region choice by carbon, and the fairness term. What is unknown: its exact estimator, the risk
+predictor (there is none here) and the form and weight of the fairness term, which is therefore
+off by default. Results are labelled as a reconstruction.
+
+Fairness as reconstructed: with the scenario's ``fairness_weight`` above 0, the quality floor of
+each user region served below the mean rises by the weight times what it lacks
+(:func:`..fairness.raised_floors`). "So far" is read as a first pass with weight 0 over the
+training half: a running mean would depend on the order in which sessions come, and on how a
+trace is split over workers. So the floors of a run are fixed, and a live router has the same.
+Each reading below has its own first pass; no other policy is bound by raised floors.
 
 Two readings of what its estimate sees of the conversation:
 

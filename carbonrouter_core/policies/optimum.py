@@ -87,7 +87,7 @@ def solve_session(
         if not served[i]:
             continue
         turn = Turn(h[i], p[i], o[i], context[i], difficulty[i], user[i])
-        needed = required_theta(fleet, rules, difficulty[i], context[i])
+        needed = required_theta(fleet, rules, turn)
         carbon_per_joule(fleet, intensity[i], g_per_j)
         price(fleet, rules, turn, needed, nothing, g_per_j, cold_g)
         if ceiling:

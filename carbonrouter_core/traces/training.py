@@ -39,12 +39,17 @@ class Training:
         return float(np.searchsorted(self.gaps_s, idle_s, "right") / len(self.gaps_s))
 
 
+def training_sessions(placed: PlacedTrace) -> np.ndarray:
+    """Which sessions are learned from: the training half, or all where that half is empty."""
+    chosen = placed.trace.in_training
+    return chosen if chosen.any() else np.ones(placed.trace.n_sessions, dtype=bool)
+
+
 def learn(placed: PlacedTrace) -> Training:
     """Statistics of the training half of ``placed``, or of all of it where that half is empty."""
     trace = placed.trace
-    chosen, note = trace.in_training, ""
-    if not chosen.any():
-        chosen = np.ones(trace.n_sessions, dtype=bool)
+    chosen, note = training_sessions(placed), ""
+    if not trace.in_training.any():
         note = "No session of this trace falls into the training half; all of them are used."
     rows = chosen[trace.session_index]
     later = rows & (trace.turn > 0)

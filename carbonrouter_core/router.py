@@ -21,7 +21,7 @@ from numbers import Integral
 import numpy as np
 import pandas as pd
 
-from carbonrouter_core import cache
+from carbonrouter_core import cache, feasibility
 from carbonrouter_core.compiled import Array, Record, jit
 from carbonrouter_core.deployments import Fleet
 from carbonrouter_core.engine import Prepared, prepare
@@ -141,21 +141,16 @@ class _Seen:
             frame[name] = getattr(charges, name)
         for name in ("ttft_ms", "latency_ms", "quality"):
             frame[name] = getattr(charges, name)
-        frame["feasible"] = np.isfinite(self.carbon_g)
-        frame["why_not"] = [self._why_not(d) for d in range(n)]
+        needed = required_theta(fleet, prepared.rules, turn)
+        codes = feasibility.obstacles(
+            fleet, self.carbon_g[None], np.array([turn.context_tokens]), np.array([needed])
+        )[0]
+        frame["feasible"] = codes == feasibility.FEASIBLE
+        frame["why_not"] = [
+            feasibility.in_words(code, fit_tokens, turn.context_tokens)
+            for code, fit_tokens in zip(codes, fleet.fit_tokens[fleet.pair], strict=True)
+        ]
         return frame
-
-    def _why_not(self, deployment: int) -> str:
-        if np.isfinite(self.carbon_g[deployment]):
-            return ""
-        fleet, turn = self.prepared.deployments.fleet, self.turn
-        pair = fleet.pair[deployment]
-        if turn.context_tokens > fleet.fit_tokens[pair]:
-            return f"holds {fleet.fit_tokens[pair]:,} tokens, {turn.context_tokens:,.0f} needed"
-        needed = required_theta(fleet, self.prepared.rules, turn)
-        if fleet.theta[fleet.pair_model[pair]] < needed:
-            return "predicted quality below the floor"
-        return "predicted latency above the ceiling"
 
 
 @dataclass(slots=True)

@@ -169,6 +169,40 @@ def _plan(fleet: Fleet, rules: Rules, turns: _Turns, plan: Array) -> None:
 
 
 @jit
+def price_candidates(
+    knows_output: bool,
+    fleet: Fleet,
+    rules: Rules,
+    turn: Turn,
+    session: Record,
+    cached: Array,
+    intensity: Array,
+    g_per_j: Array,
+    carbon_g: Array,
+) -> tuple[Turn, bool]:
+    """The turn as a policy sees it, and whether no candidate is within the latency ceiling.
+
+    Fills ``g_per_j`` (R,) and ``carbon_g`` (D,), infinite where infeasible.
+    """
+    if not knows_output:
+        turn = Turn(
+            turn.history_tokens,
+            turn.prompt_tokens,
+            predicted_output(rules, session),
+            turn.context_tokens,
+            turn.difficulty,
+            turn.user,
+        )
+    needed = required_theta(fleet, rules, turn)
+    carbon_per_joule(fleet, intensity, g_per_j)
+    price(fleet, rules, turn, needed, cached, g_per_j, carbon_g)
+    missed = False
+    if rules.latency_ceiling_ms < np.inf:
+        missed = apply_ceiling(fleet, rules, turn, cached, carbon_g)
+    return turn, missed
+
+
+@jit
 def decide(
     code: int,
     knows_output: bool,
@@ -194,21 +228,9 @@ def decide(
     note.p_back = np.nan
     note.saving_g = np.nan
     note.rebuild_g = np.nan
-    if not knows_output:
-        turn = Turn(
-            turn.history_tokens,
-            turn.prompt_tokens,
-            predicted_output(rules, session),
-            turn.context_tokens,
-            turn.difficulty,
-            turn.user,
-        )
-    needed = required_theta(fleet, rules, turn)
-    carbon_per_joule(fleet, intensity, g_per_j)
-    price(fleet, rules, turn, needed, cached, g_per_j, carbon_g)
-    missed = False
-    if rules.latency_ceiling_ms < np.inf:
-        missed = apply_ceiling(fleet, rules, turn, cached, carbon_g)
+    turn, missed = price_candidates(
+        knows_output, fleet, rules, turn, session, cached, intensity, g_per_j, carbon_g
+    )
     choice = choose(code, fleet, rules, turn, session, cached, intensity, g_per_j, carbon_g, note)
     if choice < 0:
         note.reason = reasons.UNSERVED

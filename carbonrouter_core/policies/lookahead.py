@@ -71,6 +71,26 @@ def choose(
 
 
 @jit
+def outlook(
+    fleet: Fleet,
+    rules: Rules,
+    turn: Turn,
+    session: Record,
+    cached: Array,
+    g_per_j: Array,
+    carbon_g: Array,
+    to_come_g: Array,
+) -> None:
+    """Fill ``to_come_g`` (D,): expected carbon of the turns that follow if this one is served
+    there; NaN for the deployments that are not worth considering."""
+    to_come_g[:] = np.nan
+    states = _states(fleet, rules, cached, g_per_j, carbon_g)
+    to_come = _expected(fleet, rules, turn, session, cached, g_per_j, states)
+    for s in range(states.size):
+        to_come_g[states[s]] = to_come[s]
+
+
+@jit
 def _states(fleet: Fleet, rules: Rules, cached: Array, g_per_j: Array, carbon_g: Array) -> Array:
     """The deployments worth considering, in order.
 

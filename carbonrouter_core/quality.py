@@ -10,32 +10,23 @@ the prompt, through weights fitted by ``data/build/fit_difficulty.py`` and shipp
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from functools import lru_cache
-from itertools import islice
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
-from numba import njit
 
 from carbonrouter_core.errors import InputError
+from carbonrouter_core.ngrams import ByteArray, IntArray, weigh_pieces, weigh_texts
 from carbonrouter_core.paths import data_path
 
 FloatArray = npt.NDArray[np.float64]
-IntArray = npt.NDArray[np.int64]
-
-HASH_COLUMNS = 2**15
-"""Columns the 1- and 2-grams are hashed into: the length of the table of weights."""
 
 SHORT_PROMPT_CHARACTERS = 80
 """A prompt shorter than this says too little alone; it is read after the one before it."""
-
-_WORD = re.compile(r"\w\w+")
-_WORDS_PER_BATCH = 2**16  # bounds the memory that hashing takes, however long the text is
 
 
 # --- Quality ---------------------------------------------------------------------------------
@@ -131,9 +122,8 @@ def difficulty_of_prompts(prompts: Sequence[str]) -> FloatArray:
 
     Short prompts are read after the one before them: see :func:`text_of_prompt`.
     """
-    before: list[str | None] = [None, *prompts[:-1]]
-    texts = map(text_of_prompt, prompts, before)
-    return np.fromiter(map(difficulty_of_text, texts), float, count=len(prompts))
+    before = (None, *prompts)
+    return difficulty_of_texts(list(map(text_of_prompt, prompts, before)))
 
 
 def text_of_prompt(prompt: str, previous_prompt: str | None = None) -> str:
@@ -148,96 +138,32 @@ def text_of_prompt(prompt: str, previous_prompt: str | None = None) -> str:
 
 
 def difficulty_of_text(text: str) -> float:
-    """Difficulty b [logit] of one text, taken as it is.
+    """Difficulty b [logit] of one text, taken as it is: see :func:`difficulty_of_texts`."""
+    return float(difficulty_of_texts([text])[0])
 
-    Ridge regression on hashed word counts x (:func:`hashed_ngram_counts`):
+
+def difficulty_of_texts(texts: Sequence[str]) -> FloatArray:
+    """Difficulty b [logit] of each text, taken as it is; shape (len(texts),).
+
+    Ridge regression on hashed counts x of words and pairs of words (:mod:`ngrams`):
     b = intercept + w . x/|x|. A text without a word gets the intercept.
     """
-    columns, counts = hashed_ngram_counts(text)
-    intercept = QualityFit.load().intercept
-    if columns.size == 0:
-        return intercept
-    x = counts / math.sqrt(float(counts @ counts))
-    return intercept + float(_weights()[columns] @ x)
+    return _with_intercept(weigh_texts(texts, _weights()))
 
 
-def hashed_ngram_counts(text: str) -> tuple[IntArray, IntArray]:
-    """Columns (ascending) and non-zero signed counts of a text's 1- and 2-grams of words.
-
-    Words are runs of two or more word characters of the lower-cased text; a 2-gram is two of
-    them joined by a space. An n-gram counts in column |h| mod 2^15 with the sign of h, its
-    MurmurHash3 as a signed 32-bit number, so that collisions cancel on average (Weinberger et
-    al. 2009, arXiv:0902.2206). Same as scikit-learn's ``HashingVectorizer``.
-    """
-    words = (match.group() for match in _WORD.finditer(text.lower()))
-    counts = np.zeros(HASH_COLUMNS, np.int64)
-    last_word: list[str] = []
-    while batch := list(islice(words, _WORDS_PER_BATCH)):
-        joined = " ".join(last_word + batch).encode()
-        _count_ngrams(np.frombuffer(joined, np.uint8), bool(last_word), counts)
-        last_word = batch[-1:]
-    columns = np.flatnonzero(counts)
-    return columns, counts[columns]
+def difficulty_of_pieces(
+    data: ByteArray,
+    starts: IntArray,
+    stops: IntArray,
+    first_piece: IntArray,
+    end_piece: IntArray,
+) -> FloatArray:
+    """As :func:`difficulty_of_texts`, of texts that lie in pieces: see :func:`weigh_pieces`."""
+    return _with_intercept(weigh_pieces(data, starts, stops, first_piece, end_piece, _weights()))
 
 
-def murmurhash3(data: bytes, seed: int = 0) -> int:
-    """MurmurHash3 (x86, 32 bit) of ``data``, as a signed number.
-
-    Source: Austin Appleby's MurmurHash3.cpp (public domain).
-    """
-    return int(_murmurhash3(np.frombuffer(data, np.uint8), 0, len(data), seed))
-
-
-_UINT32 = 0xFFFFFFFF
-_UTF8_SPACE = 0x20  # also in UTF-8 this byte is a space and nothing else
-
-
-@njit(cache=True)
-def _murmurhash3(data: npt.NDArray[np.uint8], start: int, stop: int, seed: int) -> int:
-    """Signed hash of ``data[start:stop]``; 32-bit arithmetic in int64, masked after each step."""
-    h = seed
-    k = 0
-    for i in range(start, stop):
-        byte = (i - start) % 4
-        k |= int(data[i]) << (8 * byte)
-        if byte == 3 or i == stop - 1:  # a full block of four bytes, or the tail
-            k = (k * 0xCC9E2D51) & _UINT32
-            k = ((k << 15) | (k >> 17)) & _UINT32
-            h ^= (k * 0x1B873593) & _UINT32
-            k = 0
-            if byte == 3:
-                h = ((h << 13) | (h >> 19)) & _UINT32
-                h = (h * 5 + 0xE6546B64) & _UINT32
-    h ^= stop - start
-    h ^= h >> 16
-    h = (h * 0x85EBCA6B) & _UINT32
-    h ^= h >> 13
-    h = (h * 0xC2B2AE35) & _UINT32
-    h ^= h >> 16
-    return h if h < 2**31 else h - 2**32
-
-
-@njit(cache=True)
-def _count_ngrams(words: npt.NDArray[np.uint8], first_is_old: bool, counts: IntArray) -> None:
-    """Add the 1- and 2-grams of ``words`` (UTF-8, one space between) to ``counts``.
-
-    ``first_is_old``: the first word was counted in the batch before; only its pair is new.
-    """
-    previous = -1  # where the word before starts
-    start = 0
-    for i in range(words.size + 1):
-        if i < words.size and words[i] != _UTF8_SPACE:
-            continue
-        if start > 0 or not first_is_old:
-            _count(_murmurhash3(words, start, i, 0), counts)
-        if previous >= 0:
-            _count(_murmurhash3(words, previous, i, 0), counts)
-        previous, start = start, i + 1
-
-
-@njit(cache=True)
-def _count(signed_hash: int, counts: IntArray) -> None:
-    counts[abs(signed_hash) % HASH_COLUMNS] += 1 if signed_hash >= 0 else -1
+def _with_intercept(weighed: FloatArray) -> FloatArray:
+    return QualityFit.load().intercept + np.where(np.isnan(weighed), 0.0, weighed)
 
 
 @lru_cache(maxsize=1)

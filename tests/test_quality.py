@@ -15,8 +15,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from carbonrouter_core import quality
 from carbonrouter_core.errors import InputError
+from carbonrouter_core.ngrams import hashed_ngram_counts
 from carbonrouter_core.paths import data_path
 from carbonrouter_core.quality import (
     QualityFit,
@@ -24,8 +24,6 @@ from carbonrouter_core.quality import (
     difficulty_of_prompts,
     difficulty_of_text,
     difficulty_spread,
-    hashed_ngram_counts,
-    murmurhash3,
     predicted_quality,
     text_of_prompt,
 )
@@ -122,74 +120,15 @@ def test_ability_refuses_items_without_difficulty(b: list[float]) -> None:
         ability_from_accuracy(50.0, b)
 
 
-# --- Hashing ---------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("data", "seed", "unsigned_hash"),
-    [  # published test vectors of MurmurHash3_x86_32
-        (b"", 0, 0x00000000),
-        (b"", 1, 0x514E28B7),
-        (b"", 0xFFFFFFFF, 0x81F16F39),
-        (b"\0\0\0\0", 0, 0x2362F9DE),
-        (b"\0\0\0", 0, 0x85F0B427),
-        (b"\0\0", 0, 0x30F4C306),
-        (b"\0", 0, 0x514E28B7),
-        (b"\xff\xff\xff\xff", 0, 0x76293B50),
-        (b"\x21\x43\x65\x87", 0, 0xF55B516B),
-        (b"\x21\x43\x65\x87", 0x5082EDEE, 0x2362F9DE),
-        (b"\x21\x43\x65", 0, 0x7E4A8634),
-        (b"\x21\x43", 0, 0xA0F7B07A),
-        (b"\x21", 0, 0x72661CF4),
-        (b"aaaa", 0x9747B28C, 0x5A97808A),
-        (b"Hello, world!", 0x9747B28C, 0x24884CBA),
-        ("ππππππππ".encode(), 0x9747B28C, 0xD58063C1),
-    ],
-)
-def test_murmurhash3_vectors(data: bytes, seed: int, unsigned_hash: int) -> None:
-    assert murmurhash3(data, seed) % 2**32 == unsigned_hash
-    assert -(2**31) <= murmurhash3(data, seed) < 2**31
-
-
-def counts_one_by_one(*ngrams: str) -> dict[int, int]:
-    counts: dict[int, int] = {}
-    for ngram in ngrams:
-        signed_hash = murmurhash3(ngram.encode())
-        column = abs(signed_hash) % 2**15
-        counts[column] = counts.get(column, 0) + (1 if signed_hash >= 0 else -1)
-    return {column: count for column, count in counts.items() if count}
-
-
-def counts_of(text: str) -> dict[int, int]:
-    columns, counts = hashed_ngram_counts(text)
-    assert (np.diff(columns) > 0).all()
-    return dict(zip(columns.tolist(), counts.tolist(), strict=True))
-
-
-def test_ngrams_are_lower_cased_words_of_two_or_more_characters_and_their_pairs() -> None:
-    expected = counts_one_by_one(
-        "où", "est", "la", "est", "gare_2", "où est", "est la", "la est", "est gare_2"
-    )
-    assert counts_of("OÙ est-LA, a Est\n gare_2 ?") == expected
-
-
-@given(st.lists(st.sampled_from(["ab", "cd", "ef", "naïve", "世界"]), max_size=20))
-@settings(deadline=None)
-def test_batches_do_not_change_the_counts(words: list[str]) -> None:
-    pairs = [f"{first} {second}" for first, second in itertools.pairwise(words)]
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(quality, "_WORDS_PER_BATCH", 3)
-        assert counts_of(" ".join(words)) == counts_one_by_one(*words, *pairs)
-
-
 # --- Difficulty ------------------------------------------------------------------------------
 
 
 def test_difficulty_is_the_intercept_plus_the_normalised_weighted_counts() -> None:
     weights = pd.read_parquet(data_path("difficulty_weights.parquet"))["weight"].to_numpy(float)
-    counts = counts_one_by_one("prove", "that", "prove that")
-    norm = math.sqrt(sum(count**2 for count in counts.values()))
-    dot = sum(count * weights[column] for column, count in counts.items())
+    columns, counts = hashed_ngram_counts("Prove that")
+    assert len(columns) == 3  # prove, that, prove that
+    norm = math.sqrt(sum(count**2 for count in counts))
+    dot = sum(count * weights[column] for column, count in zip(columns, counts, strict=True))
     expected = QualityFit.load().intercept + dot / norm
     assert difficulty_of_text("Prove that") == pytest.approx(expected, rel=1e-12)
 

@@ -38,10 +38,10 @@ except ImportError:
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
-from carbonrouter_core.quality import (  # noqa: E402  (the script runs from a bare checkout too)
-    HASH_COLUMNS,
+# the script runs from a bare checkout too
+from carbonrouter_core.ngrams import HASH_COLUMNS, hashed_ngram_counts  # noqa: E402
+from carbonrouter_core.quality import (  # noqa: E402
     ability_from_accuracy,
-    hashed_ngram_counts,
     predicted_quality,
     text_of_prompt,
 )

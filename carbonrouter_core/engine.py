@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
 
-from carbonrouter_core.carbon_intensity import ZoneSeries, intensity_by_region, series_for, utc_text
+from carbonrouter_core.carbon_intensity import ZoneSeries, intensity_by_region
 from carbonrouter_core.catalog import Catalog, load_catalog
 from carbonrouter_core.deployments import Deployments, build_deployments
-from carbonrouter_core.errors import IntensityError, TraceError
+from carbonrouter_core.errors import TraceError
 from carbonrouter_core.fairness import raised_floors
+from carbonrouter_core.intensity.choice import IntensitySource, OwnSeries, choose
+from carbonrouter_core.intensity.knowledge import known_by_region
 from carbonrouter_core.kernel import Rules, make_rules, with_floors
 from carbonrouter_core.observed import run_as_served
 from carbonrouter_core.policies import AS_SERVED, POLICIES, policy
@@ -28,14 +30,15 @@ from carbonrouter_core.traces.files import read_trace
 from carbonrouter_core.traces.placement import PlacedTrace, place
 from carbonrouter_core.traces.schema import Trace
 from carbonrouter_core.traces.training import Training, learn, training_sessions
-from carbonrouter_core.units import S_PER_DAY
 
 
 @dataclass(frozen=True)
 class Prepared:
     """A scenario made ready to run: what does not depend on the policy.
 
-    ``intensity``: g/kWh at the start of each turn, shape (turns, regions).
+    ``intensity``: g/kWh at the start of each turn, shape (turns, regions): what is charged.
+    ``known``: what policies see of it (scenario field intensity_knowledge); None: all of it.
+    ``intensity_sources``: where the intensity of each region comes from.
     """
 
     scenario: Scenario
@@ -48,6 +51,9 @@ class Prepared:
     k: float
     fair_floors: Mapping[str, np.ndarray] = field(default_factory=dict)
     """Quality floor of each user region, shape (U,), under each policy that raises it."""
+    known: np.ndarray | None = None
+    intensity_sources: tuple[IntensitySource, ...] = ()
+    intensity_notes: tuple[str, ...] = ()
 
     def floors_of(self, policy_id: str) -> np.ndarray:
         """Quality floor of each user region under a policy, shape (U,)."""
@@ -60,10 +66,21 @@ class Prepared:
         return self.rules if floors is None else with_floors(self.rules, floors, self.k)
 
     @property
+    def known_intensity(self) -> np.ndarray:
+        """What policies see of the intensity, g/kWh, shape (turns, regions)."""
+        return self.intensity if self.known is None else self.known
+
+    @cached_property
+    def estimated_share(self) -> np.ndarray:
+        """Share of estimated source hours at each turn, shape (turns, regions); NaN: not said."""
+        time_s = self.scenario.window_start_s + self.placed.start_s
+        return np.stack([one.estimated_at(time_s) for one in self.series], axis=1)
+
+    @property
     def warnings(self) -> tuple[str, ...]:
         """What the reader of the results should know."""
         own = (self.training.note,) if self.training.note else ()
-        return self.deployments.warnings + own
+        return self.deployments.warnings + self.intensity_notes + own
 
 
 def find_trace(name: str) -> Trace:
@@ -92,10 +109,14 @@ def _is_file(path: Path) -> bool:
 
 
 def prepare(
-    scenario: Scenario, trace: Trace | None = None, catalog: Catalog | None = None
+    scenario: Scenario,
+    trace: Trace | None = None,
+    catalog: Catalog | None = None,
+    own_series: OwnSeries | None = None,
 ) -> Prepared:
     """Check that ``scenario`` can run, place its trace in time and look up the grid.
 
+    ``own_series``: carbon-intensity series by zone that go before the built-in ones.
     Raises a subclass of :class:`~.errors.InputError` that says what to change.
     """
     catalog = catalog or load_catalog()
@@ -113,27 +134,33 @@ def prepare(
         window_start_s=scenario.window_start_s,
     )
     deployments = build_deployments(scenario, catalog, trace, placed.user_regions)
-    series = series_for([region.zone for region in deployments.regions], scenario.carbon_basis)
-    for one in series:  # the window itself, before the few turns that run past it
-        one.require(scenario.window_start_s, scenario.window_end_s - 1)
-    last_s = scenario.window_start_s + float(placed.start_s.max())
-    late_days = math.ceil((last_s - min(one.end_s for one in series)) / S_PER_DAY)
-    if late_days > 0 and trace.start_s is None:  # its own times have no window to move
-        raise IntensityError(
-            f"Conversations that begin in the window go on to {utc_text(last_s)}, past the end of "
-            f"the carbon-intensity data; end the window {late_days} d earlier."
-        )
+    time_s = scenario.window_start_s + placed.start_s
+    chosen = choose(
+        scenario,
+        [region.region for region in deployments.regions],
+        [region.zone for region in deployments.regions],
+        own_series or {},
+        last_s=float(time_s.max()),
+        movable=trace.start_s is None,  # its own times have no window to move
+    )
+    intensity = intensity_by_region(chosen.series, time_s)
+    knowledge = scenario.intensity_knowledge
     training = learn(placed)
     k = QualityFit.load().k
     prepared = Prepared(
         scenario=scenario,
         placed=placed,
         deployments=deployments,
-        series=series,
-        intensity=intensity_by_region(series, scenario.window_start_s + placed.start_s),
+        series=chosen.series,
+        intensity=intensity,
         training=training,
         rules=make_rules(scenario, training, k, len(placed.user_regions)),
         k=k,
+        known=(
+            None if knowledge == "current" else known_by_region(chosen.series, time_s, knowledge)
+        ),
+        intensity_sources=chosen.sources,
+        intensity_notes=chosen.notes,
     )
     return replace(prepared, fair_floors=fair_floors(prepared))
 
@@ -167,7 +194,9 @@ def run_policy(prepared: Prepared, policy_id: str) -> Run:
     if chosen is AS_SERVED:
         return run_as_served(prepared)
     fleet, placed = prepared.deployments.fleet, prepared.placed
-    decisions = replay(chosen, fleet, prepared.rules_for(policy_id), placed, prepared.intensity)
+    # what knows the future knows the grid too: it is a bound on what could have been
+    seen = prepared.intensity if chosen.knows_output else prepared.known_intensity
+    decisions = replay(chosen, fleet, prepared.rules_for(policy_id), placed, seen)
     charges = charge(fleet, prepared.k, placed, prepared.intensity, decisions)
     return Run(chosen, decisions, charges)
 
@@ -177,11 +206,13 @@ def compare(
     policies: Iterable[str] = ("carbonrouter", "faircarbon"),
     trace: Trace | None = None,
     catalog: Catalog | None = None,
+    own_series: OwnSeries | None = None,
 ) -> Comparison:
     """Run ``policies`` on ``scenario`` and hold them side by side.
 
-    ``trace`` and ``catalog`` replace what the scenario names and the built-in tables.
+    ``trace`` and ``catalog`` replace what the scenario names and the built-in tables;
+    ``own_series`` as in :func:`prepare`.
     """
-    prepared = prepare(scenario, trace, catalog)
+    prepared = prepare(scenario, trace, catalog, own_series)
     chosen = list(dict.fromkeys(policy(name).id for name in policies))
     return Comparison(prepared, {name: run_policy(prepared, name) for name in chosen})

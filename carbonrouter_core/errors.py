@@ -13,6 +13,8 @@ The text of each says what was wrong, where, and what to do; it is shown as it i
 
 from __future__ import annotations
 
+from datetime import date
+
 
 class CarbonRouterError(Exception):
     """Base of every error this package raises on purpose."""
@@ -31,7 +33,14 @@ class CatalogError(InputError):
 
 
 class IntensityError(InputError):
-    """A carbon-intensity series is unknown, wrong, or does not cover the time asked for."""
+    """A carbon-intensity series is unknown, wrong, or does not cover the time asked for.
+
+    ``nearest_start``: first day of the nearest window that would do, where there is one.
+    """
+
+    def __init__(self, message: str, *, nearest_start: date | None = None) -> None:
+        super().__init__(message)
+        self.nearest_start = nearest_start
 
 
 class TraceError(InputError):

@@ -47,6 +47,10 @@ FIGURES: Mapping[str, tuple[str, str]] = {
     "host_g": ("gCO2e", "carbon of the hosts of the busy GPUs"),
     "embodied_g": ("gCO2e", "embodied carbon of the GPU time; in no other figure"),
     "energy_kwh": ("kWh", "energy with PUE"),
+    "estimated_intensity_share": (
+        "",
+        "share of the energy whose carbon intensity its source had estimated; none: not said",
+    ),
     "recompute_share": ("", "recompute_g / carbon_g"),
     "moves_per_session": ("", "turns served away from the last one's deployment, a session"),
     "quality_mean": ("", "mean predicted quality of the served turns"),
@@ -180,6 +184,7 @@ class Comparison:
             "host_g": total(charges.host_g),
             "embodied_g": total(charges.embodied_g),
             "energy_kwh": total(charges.energy_kwh),
+            "estimated_intensity_share": self._estimated_share(policy_id, rows),
             "recompute_share": total(charges.recompute_g) / carbon_g if carbon_g else None,
             "moves_per_session": total(self.moved(policy_id)) / n_sessions if n_sessions else None,
             "quality_mean": mean(charges.quality),
@@ -221,6 +226,18 @@ class Comparison:
             values = getattr(run.charges, name)[rows]
             frame[f"{name}_mean"] = mean_by_user(values[served], user[served], len(names))
         return frame[frame["turns"] > 0].reset_index(drop=True)
+
+    def _estimated_share(self, policy_id: str, rows: Any) -> float | None:
+        run, fleet = self.runs[policy_id], self.prepared.deployments.fleet
+        served = run.decisions.served[rows]
+        deployment = run.decisions.deployment[rows][served]
+        estimated = self.prepared.estimated_share[rows][served]
+        share = estimated[np.arange(len(deployment)), fleet.region[deployment]]
+        kwh = run.charges.energy_kwh[rows][served]
+        if not kwh.any():
+            return None
+        value = float(np.average(share, weights=kwh))
+        return value if np.isfinite(value) else None
 
     def summary(self, sessions: np.ndarray | None = None) -> pd.DataFrame:
         """One row a policy, a column for each of :data:`FIGURES`."""
@@ -375,6 +392,7 @@ class Comparison:
                 "sha256": self.trace.sha256,
                 "difficulty": self.prepared.placed.difficulty_source,
             },
+            "intensity": [one.to_dict() for one in self.prepared.intensity_sources],
             "policies": policies,
             "warnings": list(self.warnings),
         }

@@ -11,8 +11,9 @@ from datetime import UTC, date, datetime
 from types import MappingProxyType
 from typing import Any
 
-from carbonrouter_core.carbon_intensity import BASES
+from carbonrouter_core.carbon_intensity import BASES, KINDS
 from carbonrouter_core.errors import ScenarioError
+from carbonrouter_core.intensity.knowledge import KNOWLEDGE
 from carbonrouter_core.tables import unknown
 from carbonrouter_core.traces.placement import GAP_TABLES
 from carbonrouter_core.units import S_PER_DAY
@@ -85,6 +86,17 @@ class Scenario:
         0.2, "smallest chance of coming back at which the gate holds; 1: no gate", low=0, high=1
     )
     carbon_basis: str = _field("lifecycle", "carbon accounting of the grid", choices=BASES)
+    intensity_kind: str = _field(
+        "average", "average or marginal carbon intensity; the two are never mixed", choices=KINDS
+    )
+    own_intensity: bool = _field(
+        True, "whether your own carbon-intensity series go before the built-in ones"
+    )
+    intensity_knowledge: str = _field(
+        "current",
+        "what policies know of carbon intensity; accounting uses the truth",
+        choices=KNOWLEDGE,
+    )
     embodied: bool = _field(False, "whether embodied carbon counts in the choice")
     gaps: str = _field("mooncake", "table the gaps between turns come from", choices=GAP_TABLES)
     gap_median_s: float | None = _field(

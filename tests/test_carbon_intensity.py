@@ -12,11 +12,12 @@ from hypothesis import strategies as st
 
 from carbonrouter_core import IntensityError, Scenario, compare
 from carbonrouter_core.carbon_intensity import (
+    IntensityTable,
     ZoneSeries,
     builtin_series,
     intensity_by_region,
-    series_for,
 )
+from carbonrouter_core.intensity.choice import candidates
 
 HOUR_S = 3600
 
@@ -59,10 +60,10 @@ def test_a_second_before_eleven_is_another_hour_than_eleven() -> None:
 
 def test_built_in_figures_are_read_at_the_middle_of_their_interval() -> None:
     # data/carbon_intensity_3h: GB 2024-05-13 12:00 117.8 lifecycle, 65.1 direct; 15:00 135.7
-    (gb,) = series_for(["GB"], "lifecycle")
+    gb = builtin_series("lifecycle")["GB"]
     assert gb.at(np.array(epoch("2024-05-13T13:30"))) == pytest.approx(117.8)
     assert gb.at(np.array(epoch("2024-05-13T15:00"))) == pytest.approx((117.8 + 135.7) / 2)
-    (direct,) = series_for(["GB"], "direct")
+    direct = builtin_series("direct")["GB"]
     assert direct.at(np.array(epoch("2024-05-13T13:30"))) == pytest.approx(65.1)
 
 
@@ -101,6 +102,45 @@ def test_reading_keeps_the_shape_it_was_asked_in() -> None:
     assert both[0].tolist() == [100.0, 10.0]
 
 
+def test_a_full_hour_falls_into_its_own_interval_however_late_it_is() -> None:
+    for step_s in (300, 900, 1800, HOUR_S):
+        values = np.arange(1.0, 30_001.0)
+        long = series(*values, step_s=step_s, start_s=1_609_459_200)
+        assert (long.at(long.start_s + step_s * np.arange(30_000.0)) == values).all()
+
+
+@given(
+    zone=st.lists(st.integers(0, 2), min_size=1, max_size=20),
+    share=st.floats(0, 1, exclude_max=True),
+)
+def test_a_table_of_zones_reads_as_each_series_does(zone: list[int], share: float) -> None:
+    all_three = [
+        series(100.0, 160.0, 400.0),
+        series(7.0, 8.0, 9.0, step_s=HOUR_S, start_s=50),
+        series(*range(1, 30), step_s=300, start_s=-900),
+    ]
+    table = IntensityTable.of(all_three)
+    times = np.array([all_three[z].start_s for z in zone]) + share * 2.9 * HOUR_S * (
+        np.array(zone) != 2
+    )
+    expected = [float(all_three[z].at(np.array(t))) for z, t in zip(zone, times, strict=True)]
+    assert table.at(np.array(zone), times).tolist() == expected
+
+
+def test_a_table_of_zones_broadcasts_and_refuses_what_it_has_not() -> None:
+    table = IntensityTable.of([series(1.0, 2.0, step_s=HOUR_S), series(5.0, 6.0, step_s=HOUR_S)])
+    both = table.at(np.array([[0], [1]]), np.array([0.0, HOUR_S, HOUR_S]))
+    assert both.tolist() == [[1.0, 2.0, 2.0], [5.0, 6.0, 6.0]]
+    assert table.at(np.array(1), np.array([0.0, HOUR_S])).tolist() == [5.0, 6.0]
+    assert table.at(np.array([], np.int64), np.array([])).shape == (0,)
+    for zone, time_s in ((0, -1.0), (0, 7200.0), (1, np.nan), (1, 1e300)):
+        with pytest.raises(IntensityError, match="zone XX runs from 1970-01-01T00:00Z"):
+            table.at(np.array([zone]), np.array([time_s]))
+    for zone in (-1, 2):
+        with pytest.raises(IntensityError, match="no zone number"):
+            table.at(np.array([zone, 0]), np.array([0.0, 0.0]))
+
+
 def test_the_share_of_estimated_hours_is_that_of_the_interval() -> None:
     one = dataclasses.replace(series(1.0, 2.0), estimated_share=np.array([0.0, 1 / 3]))
     assert one.estimated_at(np.array([0, 3 * HOUR_S - 1, 3 * HOUR_S])).tolist() == [0, 0, 1 / 3]
@@ -132,15 +172,15 @@ def test_a_time_beyond_the_calendar_is_refused_too(time_s: float) -> None:
 )
 def test_an_unknown_zone_is_refused_with_the_nearest_names(zone: str, suggested: str) -> None:
     with pytest.raises(IntensityError) as error:
-        series_for(["GB", zone], "lifecycle")
+        candidates(zone, "lifecycle", "average", {})
     assert repr(zone) in str(error.value)
     assert suggested in str(error.value)
 
 
 def test_a_zone_without_direct_figures_says_so() -> None:
-    assert len(series_for(["FR"], "lifecycle")) == 1
+    assert len(candidates("FR", "lifecycle", "average", {})) == 1
     with pytest.raises(IntensityError, match="FR has lifecycle intensity only"):
-        series_for(["FR"], "direct")
+        candidates("FR", "direct", "average", {})
 
 
 def test_an_unknown_basis_is_refused() -> None:
@@ -156,7 +196,9 @@ def test_a_window_that_a_zone_does_not_cover_is_refused() -> None:
     text = str(error.value)
     assert "zone FR" in text
     assert "2022-01-01T00:00Z to 2023-01-01T00:00Z" in text
-    assert "2024-05-13T00:00Z to 2024-05-26T23:59Z" in text
+    assert "2024-05-13T00:00Z to 2024-05-27T00:00Z" in text
+    assert error.value.nearest_start is not None
+    assert str(error.value.nearest_start) in text
 
 
 @pytest.mark.parametrize("day", ["0001-01-01", "2020-12-31", "2025-01-01", "9999-12-31"])

@@ -78,7 +78,7 @@ class Source:
                 start = file.read(16)
         except OSError as error:
             reason = error.strerror or str(error)
-            raise TraceError(f"There is no trace file {self.name}: {reason}.") from error
+            raise TraceError(f"There is no file {self.name}: {reason}.") from error
         return next((name for magic, name in _COMPRESSIONS if start.startswith(magic)), None)
 
     @cached_property
@@ -213,7 +213,7 @@ def line_chunks(source: Source, broken: Broken, progress: Progress) -> Iterator[
                 number = line if first_is_long else line + chunk.count(b"\n")
                 raise source.error(
                     f"line {number} is longer than "
-                    f"{MAX_RECORD_BYTES // 2**20} MB; this is no log of turns."
+                    f"{MAX_RECORD_BYTES // 2**20} MB; this is no table of records."
                 )
             if chunk:
                 _check_text(source, chunk, line)

@@ -23,6 +23,15 @@ _CORE = Path(__file__).resolve().parent
 
 
 @lru_cache(maxsize=1)
+def sources_sha256() -> str:
+    """SHA-256 of all source files of the core: equal, if they compute the same."""
+    digest = hashlib.sha256()
+    for source in sorted(_CORE.rglob("*.py")):
+        digest.update(source.read_bytes())
+    return digest.hexdigest()
+
+
+@lru_cache(maxsize=1)
 def _cache_dir() -> str:
     """A folder that belongs to this exact state of the sources.
 
@@ -30,9 +39,7 @@ def _cache_dir() -> str:
     still holds; after an upgrade that changed a callee in another file it would go on with the
     old physics. Here any change to any file of the core begins a new cache.
     """
-    digest = hashlib.sha256(numba.__version__.encode())
-    for source in sorted(_CORE.rglob("*.py")):
-        digest.update(source.read_bytes())
+    digest = hashlib.sha256((numba.__version__ + sources_sha256()).encode())
     name = f"compiled-{digest.hexdigest()[:16]}"
     if _config.CACHE_DIR:
         return str(Path(_config.CACHE_DIR) / name)

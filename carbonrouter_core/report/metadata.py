@@ -1,0 +1,180 @@
+"""What a result rests on, as keys and values: ``metadata.csv``, and the annex of the report."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from carbonrouter_core import provenance
+from carbonrouter_core.carbon_intensity import ZoneSeries, utc_text
+from carbonrouter_core.errors import StoreError
+from carbonrouter_core.report.fields import neutral
+from carbonrouter_core.results import Comparison
+from carbonrouter_core.scenario import FIELDS, PRESETS, Scenario
+from carbonrouter_core.store import existing_store
+from carbonrouter_core.traces.builtin import BUILTIN_TRACES
+from carbonrouter_core.units import S_PER_HOUR
+
+LOCATION_BASED = "location-based (the grid each site stands on; no contracts or certificates)"
+AVERAGE = "average (not marginal)"
+FUNCTIONAL_UNIT = "one served turn; also one session, and 1000 output tokens"
+UNKNOWN = "not recorded"
+
+
+class Fact(NamedTuple):
+    """One row of the metadata."""
+
+    key: str
+    value: Any
+
+
+def shared_scenario(comparison: Comparison) -> Scenario:
+    """The scenario as it may leave this machine: a trace file by its name, without its path."""
+    return comparison.prepared.scenario.replace(trace=comparison.trace.name)
+
+
+def metadata(comparison: Comparison, generated_utc: datetime) -> list[Fact]:
+    """All that a reader needs to judge and to redo the figures."""
+    prepared = comparison.prepared
+    scenario = shared_scenario(comparison)
+    facts = [
+        Fact("run_id", provenance.run_id(prepared, comparison.runs)),
+        Fact("app_version", provenance.engine_version()),
+        Fact("engine_version", provenance.engine_version()),
+        Fact("commit", provenance.commit() or UNKNOWN),
+        Fact("generated_at_utc", utc_seconds(generated_utc)),
+        *(
+            Fact(f"sha256.{name}", value)
+            for name, value in provenance.fingerprints(prepared).items()
+        ),
+        Fact("policies", ", ".join(comparison.runs)),
+    ]
+    preset, changes = nearest_preset(scenario)
+    facts.append(Fact("preset", preset))
+    facts.append(Fact("changes_from_preset", {name: now for name, (_, now) in changes.items()}))
+    default = Scenario().to_dict()
+    for name, value in scenario.to_dict().items():
+        facts.append(Fact(f"input.{name}", value))
+        facts.append(Fact(f"input.{name}.unit", FIELDS[name]["unit"]))
+        facts.append(Fact(f"input.{name}.is_default", value == default[name]))
+    facts += [
+        Fact("trace.name", comparison.trace.name),
+        Fact("trace.sha256", comparison.trace.sha256),
+        Fact("trace.sessions", comparison.trace.n_sessions),
+        Fact("trace.turns", comparison.trace.n_turns),
+        Fact("trace.difficulty", prepared.placed.difficulty_source),
+        *(
+            Fact(f"trace.{name}", count)
+            for name, count in row_counts(comparison.trace.name).items()
+        ),
+        Fact("window_start_utc", utc_text(scenario.window_start_s)),
+        Fact("window_end_utc", utc_text(scenario.window_end_s)),
+        Fact("carbon_basis", scenario.carbon_basis),
+        Fact("intensity_kind", AVERAGE),
+        Fact("accounting", LOCATION_BASED),
+        Fact("embodied_in_total", False),
+        Fact("embodied_in_choice", scenario.embodied),
+        Fact("functional_unit", FUNCTIONAL_UNIT),
+        Fact("energy_basis", "energy_kwh is the facility's (with PUE), it_energy_kwh the servers'"),
+    ]
+    for name, unserved in _unserved(comparison).items():
+        facts.append(Fact(f"unserved_turns.{name}", unserved))
+    for site in sites(comparison):
+        region = site.pop("region")
+        facts += [Fact(f"region.{region}.{key}", value) for key, value in site.items()]
+    facts += [Fact(f"warning.{i}", text) for i, text in enumerate(comparison.warnings, 1)]
+    return facts
+
+
+def nearest_preset(scenario: Scenario) -> tuple[str, dict[str, tuple[Any, Any]]]:
+    """The preset that ``scenario`` is closest to; (the preset's value, its own) by field."""
+    changes = {name: scenario.differences(preset) for name, preset in PRESETS.items()}
+    name = min(changes, key=lambda one: len(changes[one]))
+    return name, changes[name]
+
+
+def sites(comparison: Comparison) -> list[dict[str, Any]]:
+    """Each region with its zone, PUE and the source of its carbon intensity in the window."""
+    prepared = comparison.prepared
+    scenario = prepared.scenario
+    rows = []
+    for row, region, series in zip(
+        comparison.sites().to_dict("records"),
+        prepared.deployments.regions,
+        prepared.series,
+        strict=True,
+    ):
+        own_pue = row["region"] in scenario.pue_overrides
+        assumed = "assumed: none is published"
+        basis = (
+            "set by the user" if own_pue else assumed if row["pue_assumed"] else region.pue_source
+        )
+        rows.append(
+            {
+                "region": row["region"],
+                "zone": row["zone"],
+                "pue": row["pue"],
+                "pue_basis": basis,
+                "mean_intensity_g_per_kwh": row["mean_intensity_g_per_kwh"],
+                "intensity_estimated_share": row["estimated_share"],
+                **intensity_source(series, scenario),
+            }
+        )
+    return rows
+
+
+def intensity_source(series: ZoneSeries, scenario: Scenario) -> dict[str, Any]:
+    """Where a zone's carbon intensity is from, as named columns."""
+    first, last = pd.to_datetime([scenario.window_start_s, scenario.window_end_s - 1], unit="s")
+    years = str(first.year) if first.year == last.year else f"{first.year}-{last.year}"
+    step_h = series.step_s / S_PER_HOUR
+    return {
+        "intensity_source": series.source,
+        "intensity_licence": "ODbL 1.0",
+        "intensity_years": years,
+        "intensity_granularity": f"{step_h:g} h",
+    }
+
+
+def row_counts(trace: str) -> dict[str, Any]:
+    """Rows that were read, repaired and dropped when a trace was brought in."""
+    names = ("rows_read", "rows_repaired", "rows_refused", "rows_unreadable")
+    if trace in BUILTIN_TRACES:
+        return dict.fromkeys(names, "built in: see data/README.md")
+    try:
+        store = existing_store()
+        stored = {one.name: one.report for one in store.traces()} if store else {}
+    except StoreError:
+        stored = {}
+    return {name: stored.get(trace, {}).get(name, UNKNOWN) for name in names}
+
+
+def utc_seconds(time: datetime) -> str:
+    """A time in UTC, to the second."""
+    return time.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def value_text(value: Any) -> str:
+    """A value of the metadata as a cell: numbers as they are, text made neutral."""
+    if isinstance(value, bool | np.bool_):
+        return "true" if value else "false"
+    if value is None:
+        return ""
+    if isinstance(value, int | float | np.number):
+        return "" if isinstance(value, float) and not np.isfinite(value) else repr(_plain(value))
+    if isinstance(value, Mapping | list | tuple):
+        return neutral(json.dumps(value, ensure_ascii=False))
+    return neutral(str(value))
+
+
+def _plain(value: Any) -> int | float:
+    return value.item() if isinstance(value, np.number) else value
+
+
+def _unserved(comparison: Comparison) -> dict[str, int]:
+    return {name: int((~run.decisions.served).sum()) for name, run in comparison.runs.items()}

@@ -1,9 +1,7 @@
 """Colours, names and chart style: one place, so that a policy looks the same on every page.
 
-Policy colours are the Okabe-Ito set (Okabe and Ito 2008, "Color Universal Design") and, past
-its eight, colours of Paul Tol's "muted" scheme: told apart with every common colour-vision
-deficiency. Colour is never the only cue: bars carry their names, parts a hatch, differences
-a word.
+Colours of policies and parts are those of the report (:mod:`carbonrouter_core.report.colours`).
+Colour is never the only cue: bars carry their names, parts a hatch, differences a word.
 """
 
 from __future__ import annotations
@@ -16,32 +14,17 @@ import plotly.graph_objects as go
 import streamlit as st
 
 import carbonrouter_core as core
+from carbonrouter_core.report import colours as shared
 
 FONT = '"Source Sans", "Source Sans Pro", "Helvetica Neue", Arial, sans-serif'
 """Served by Streamlit itself or found on the machine: nothing is fetched."""
 
-
-POLICY_COLOURS: dict[str, str] = {
-    "carbonrouter-lookahead": "#009E73",
-    "carbonrouter": "#117733",
-    "carbonrouter-no-gate": "#44AA99",
-    "faircarbon": "#D55E00",
-    "faircarbon-full-prompt": "#E69F00",
-    "sticky": "#0072B2",
-    "cleanest-region": "#56B4E9",
-    "nearest-region": "#CC79A7",
-    "largest-model": "#882255",
-    "smallest-model": "#AA4499",
-    "round-robin": "#999933",
-    "hindsight-optimum": "#6B7280",
-    "free-migration": "#8A94A0",
-}
-_UNNAMED = "#6B7280"
+POLICY_COLOURS = shared.POLICY_COLOURS
 
 
 def colour(policy_id: str) -> str:
     """The colour of a policy; grey for one that is not listed."""
-    return POLICY_COLOURS.get(policy_id, _UNNAMED)
+    return shared.policy_colour(policy_id)
 
 
 _NAMES = {"carbonrouter": "CarbonRouter, published rule"}
@@ -81,11 +64,15 @@ class Part:
         return self.dark if dark else self.light
 
 
+def _part(column: str, gain: str, dark: str, hatch: str = "") -> Part:
+    return Part(column, shared.PART_NAMES[column], gain, shared.PART_COLOURS[column], dark, hatch)
+
+
 PARTS = (
-    Part("recompute_g", "Recomputed history", "recomputed history", "#B3261E", "#FF7A6B", "/"),
-    Part("prompt_g", "New prompts", "prefill of new prompts", "#34536B", "#7FA6C4"),
-    Part("decode_g", "Writing the answer", "decoding", "#6F93AD", "#4F7896"),
-    Part("host_g", "Host servers", "host power", "#BCCDD9", "#34506A"),
+    _part("recompute_g", "recomputed history", "#FF7A6B", "/"),
+    _part("prompt_g", "prefill of new prompts", "#7FA6C4"),
+    _part("decode_g", "decoding", "#4F7896"),
+    _part("host_g", "host power", "#34506A"),
 )
 """Parts of carbon in the order they are stacked. The three that every router pays are blues;
 the one that only a move causes stands out and is hatched."""

@@ -11,6 +11,7 @@ st.logo(str(LOGO), size="large")
 st.navigation(
     [
         st.Page("pages/overview.py", title="Overview", icon=":material/eco:", default=True),
+        st.Page("pages/scenario.py", title="Scenario", icon=":material/tune:", url_path="choices"),
         # An address that is no file name under pages/: Streamlit would run that file by itself,
         # without this one, for whoever opens the link first.
         st.Page(

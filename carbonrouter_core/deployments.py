@@ -155,19 +155,13 @@ def build_deployments(
     ]
     for i, region in enumerate(regions):
         if not any(i in where for where in sites.values()):
-            raise ScenarioError(
-                f"Region {region.region} ({region.city}) has none of the chosen GPU types; "
-                "make one available there (gpu_regions) or leave the region out."
-            )
+            raise ScenarioError(no_gpu(region))
     curves: list[tuple[int, EnergyCurve]] = []
     for m, model in enumerate(models):
         own = [catalog.energy.get((model.model, gpu.gpu)) for gpu in gpus if sites[gpu.gpu]]
         known = [curve for curve in own if curve is not None]
         if not known:
-            raise ScenarioError(
-                f"{model.model} has no energy points for any chosen GPU type; "
-                "choose another GPU type or leave the model out."
-            )
+            raise ScenarioError(no_energy(model))
         if len(known) < len(own):
             lacking = [g.gpu for g in gpus if (model.model, g.gpu) not in catalog.energy]
             warnings.append(
@@ -220,6 +214,33 @@ def build_deployments(
     )
 
 
+def no_gpu(region: Region) -> str:
+    """What is told of a region without any of the chosen GPU types."""
+    return (
+        f"Region {region.region} ({region.city}) has none of the chosen GPU types; "
+        "make one available there (gpu_regions) or leave the region out."
+    )
+
+
+def no_energy(model: Model) -> str:
+    """What is told of a model that was measured on none of the chosen GPU types."""
+    return (
+        f"{model.model} has no energy points for any chosen GPU type; "
+        "choose another GPU type or leave the model out."
+    )
+
+
+def does_not_fit(model: Model, gpu: Gpu, n_gpus: int) -> str:
+    """What is told of a model whose weights fill the memory of a replica; empty where they fit."""
+    if costs.kv_memory_bytes(n_gpus, gpu.memory_gb, model.weight_bytes) > 0:
+        return ""
+    return (
+        f"{model.model} does not fit on {n_gpus} × {gpu.gpu}: its weights take "
+        f"{model.weight_bytes / 1e9:.0f} GB of {n_gpus * gpu.memory_gb:.0f} GB. "
+        "Choose another GPU type, more GPUs a replica, or leave the model out."
+    )
+
+
 def mean_context_tokens(trace: Trace, context_tokens: int) -> float:
     """Output-weighted mean of h + p + o/2 over the turns that a context window holds.
 
@@ -257,26 +278,25 @@ def _chosen(
     )
 
 
+def no_round_trip(user_region: str, region: str) -> str:
+    """What is told of two regions without a round-trip time."""
+    return f"There is no round-trip time from {user_region} to {region}; add it to the table."
+
+
 def _rtt_ms(catalog: Catalog, user_region: str, region: str) -> float:
     try:
         return catalog.rtt_ms[user_region, region]
     except KeyError:
-        raise ScenarioError(
-            f"There is no round-trip time from {user_region} to {region}; add it to the table."
-        ) from None
+        raise ScenarioError(no_round_trip(user_region, region)) from None
 
 
 def _replica(
     model: Model, gpu: Gpu, curve: EnergyCurve, mean_tokens: float, concurrency: float
 ) -> tuple[Replica, dict[str, float]]:
     n_gpus, kv_bytes = curve.n_gpus, model.kv_bytes_per_token
+    if problem := does_not_fit(model, gpu, n_gpus):
+        raise ScenarioError(problem)
     memory = costs.kv_memory_bytes(n_gpus, gpu.memory_gb, model.weight_bytes)
-    if memory <= 0:
-        raise ScenarioError(
-            f"{model.model} does not fit on {n_gpus} × {gpu.gpu}: its weights take "
-            f"{model.weight_bytes / 1e9:.0f} GB of {n_gpus * gpu.memory_gb:.0f} GB. "
-            "Choose another GPU type, more GPUs a replica, or leave the model out."
-        )
     share, window = model.global_layers / model.layers, model.window_tokens
     context = costs.attention_context(mean_tokens, share, window)
     batch = costs.replica_batch(concurrency, memory, kv_bytes, context, curve.batch[-1])

@@ -28,6 +28,9 @@ DEFAULT_GPU_REGIONS = {"B200-180GB": ("europe-west3",)}
 """New GPUs are not everywhere (DESIGN §9)."""
 
 
+NO_OBJECT = "A scenario is a JSON object of fields and values."
+
+
 def _field(default: Any, meaning: str, unit: str = "", **limits: Any) -> Any:
     """A scenario field: its default, what it means, its unit and the values it may take."""
     metadata = {"meaning": meaning, "unit": unit, **limits}
@@ -156,7 +159,7 @@ class Scenario:
 
     def to_dict(self) -> dict[str, Any]:
         """Every input as plain JSON values."""
-        return {spec.name: _plain(getattr(self, spec.name)) for spec in fields(self)}
+        return {spec.name: plain(getattr(self, spec.name)) for spec in fields(self)}
 
     def to_json(self) -> str:
         """Every input as JSON, in a fixed order."""
@@ -166,17 +169,24 @@ class Scenario:
     def from_dict(cls, values: Any) -> Scenario:
         """The scenario written by :meth:`to_dict`; fields left out take their default."""
         if not isinstance(values, dict):
-            raise ScenarioError("A scenario is a JSON object of fields and values.")
+            raise ScenarioError(NO_OBJECT)
         return cls().replace(**values)
 
     @classmethod
     def from_json(cls, text: str) -> Scenario:
         """The scenario written by :meth:`to_json`."""
+        return cls.from_dict(cls.parse(text))
+
+    @staticmethod
+    def parse(text: str) -> dict[str, Any]:
+        """The fields that a scenario's JSON names, as they stand there; unchecked."""
         try:
-            values = json.loads(text)
+            values = json.loads(text, object_pairs_hook=_named_once)
         except (ValueError, RecursionError) as error:
             raise ScenarioError(f"The scenario is not valid JSON: {error}") from error
-        return cls.from_dict(values)
+        if not isinstance(values, dict):
+            raise ScenarioError(NO_OBJECT)
+        return values
 
     @property
     def key(self) -> str:
@@ -198,9 +208,20 @@ FIELDS = MappingProxyType({spec.name: spec.metadata for spec in fields(Scenario)
 """Meaning, unit and limits of each scenario field, by name."""
 
 
-def _plain(value: Any) -> Any:
+def _named_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """A JSON object; of two values under one name, neither can be taken in silence."""
+    values = dict(pairs)
+    if len(values) < len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for name in values if names.count(name) > 1)
+        raise ScenarioError(f"The scenario names {_shown(twice)} twice; keep one of them.")
+    return values
+
+
+def plain(value: Any) -> Any:
+    """A field's value as JSON has it."""
     if isinstance(value, Mapping):
-        return {key: _plain(item) for key, item in value.items()}
+        return {key: plain(item) for key, item in value.items()}
     if isinstance(value, tuple):
         return list(value)
     return value.isoformat() if isinstance(value, date) else value

@@ -42,6 +42,7 @@ __all__ = [
     "percent",
     "plain",
     "plural",
+    "sentence_case",
     "significant",
 ]
 
@@ -51,3 +52,8 @@ _MARKDOWN = re.compile(r"([\\`*_{}\[\]()#+\-.!|<>~:$])")
 def plain(text: str) -> str:
     """``text`` for a label, so that nothing in it is taken for Markdown."""
     return _MARKDOWN.sub(r"\\\1", text)
+
+
+def sentence_case(text: str) -> str:
+    """``text`` with its first letter large and the others as they are."""
+    return text[:1].upper() + text[1:]

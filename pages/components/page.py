@@ -15,6 +15,7 @@ import streamlit as st
 
 import carbonrouter_core as core
 from pages.components import cache, controls, theme
+from pages.components import formatting as fmt
 
 ASSETS = Path(__file__).resolve().parents[2] / "assets"
 HERE = Path(__file__).parent
@@ -38,8 +39,9 @@ class Page:
     """Why the controls make no scenario, where they do not; there is nothing to show then."""
 
 
-def start(title: str) -> Page:
-    """Draw the head of a page and, unless it is being presented, the controls beside it."""
+def start(title: str, *, brief: bool = False) -> Page:
+    """Draw the head of a page and, unless it is being presented, the controls beside it; ``brief``
+    on a page that has the scenario's controls itself."""
     for sheet in STYLE_SHEETS:
         if sheet.is_file():
             st.html(sheet)
@@ -62,7 +64,7 @@ def start(title: str) -> Page:
     if not present:
         with st.sidebar:
             try:
-                controls.sidebar()
+                controls.sidebar(brief=brief)
             except core.CarbonRouterError as error:
                 wrong = str(error)
     scenario = controls.current()
@@ -111,7 +113,7 @@ def guard() -> Iterator[None]:
 
 def problem(title: str, message: str) -> None:
     """A box that says what is wrong; ``message`` is shown as plain text."""
-    message = message[:1].upper() + message[1:]  # some begin with the name of a field
+    message = fmt.sentence_case(message)  # some begin with the name of a field
     st.html(
         f'<div class="cr-problem" role="alert"><h2>{escape(title)}</h2><p>{escape(message)}</p>'
         "<p class='cr-muted'>Nothing is lost: change the choice in the controls, or pick a preset "

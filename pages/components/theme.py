@@ -42,6 +42,21 @@ def name(policy_id: str) -> str:
     return _NAMES.get(policy_id) or (known.label if known else policy_id)
 
 
+_SHORT = {
+    "carbonrouter-lookahead": "Look-ahead",
+    "carbonrouter": "Published rule",
+    "carbonrouter-no-gate": "No gate",
+    "faircarbon": "FairCarbon",
+    "faircarbon-full-prompt": "FairCarbon, full",
+    "hindsight-optimum": "Optimum",
+}
+
+
+def short(policy_id: str) -> str:
+    """What a policy is called where there is little room."""
+    return _SHORT.get(policy_id) or name(policy_id)
+
+
 def in_text(policy_id: str) -> str:
     """What a policy is called in a sentence."""
     return _IN_TEXT.get(policy_id) or name(policy_id)

@@ -223,7 +223,7 @@ def test_a_preset_sets_the_controls(open_app: Callable[..., AppTest]) -> None:
 
     app.selectbox(key="control_preset").set_value("Prompt cache").run()
 
-    assert app.radio(key="control_copies").value == "all"
+    assert app.session_state["scenario"].copies == "all"
     assert app.slider(key="control_idle_s").value == 10.0
     assert app.session_state["scenario"] == PRESETS["Prompt cache"]
     saving = compare(PRESETS["Prompt cache"], MAIN).saving(LOOKAHEAD)
@@ -241,20 +241,17 @@ def test_coding_agents(open_app: Callable[..., AppTest]) -> None:
     assert "drawn" in html_blocks(app), "how difficulty came about is said"
 
 
-@pytest.mark.parametrize("field", ["regions", "gpus", "models"])
-def test_nothing_chosen_is_said_and_can_be_mended(
-    open_app: Callable[..., AppTest], field: str
-) -> None:
+def test_nothing_chosen_is_said_and_can_be_mended(open_app: Callable[..., AppTest]) -> None:
     app = open_app()
     before = figures(app)
-    chosen = app.multiselect(key=f"control_{field}").value
+    chosen = app.multiselect(key="control_regions").value
 
-    app.multiselect(key=f"control_{field}").set_value([]).run()
+    app.multiselect(key="control_regions").set_value([]).run()
     assert not app.exception
-    assert f"{field} is empty" in html(app, "cr-problem").lower()
+    assert "regions is empty" in html(app, "cr-problem").lower()
     assert not app.get("plotly_chart")
 
-    app.multiselect(key=f"control_{field}").set_value(chosen).run()
+    app.multiselect(key="control_regions").set_value(chosen).run()
     assert figures(app) == before
 
 
@@ -270,18 +267,6 @@ def test_days_without_data_say_why(open_app: Callable[..., AppTest]) -> None:
     assert any("2022-01-01 to 2022-12-31" in caption.value for caption in app.caption)
     app.date_input(key="control_window_start").set_value("2022-05-09").run()
     assert "cr-hero" in html_blocks(app)
-
-
-def test_a_gpu_can_be_taken_out_of_a_region(open_app: Callable[..., AppTest]) -> None:
-    app = open_app()
-    before = figures(app)
-    (b200,) = [row for row in app.get("button_group") if row.label == "B200-180GB"]
-    assert b200.value == ["europe-west3"]
-
-    b200.set_value(["europe-west3", "us-west2"]).run()
-
-    assert app.session_state["scenario"].gpu_regions["B200-180GB"] == ("us-west2", "europe-west3")
-    assert figures(app) != before
 
 
 def test_presenting_hides_the_controls_and_keeps_the_scenario(

@@ -1,0 +1,121 @@
+"""What makes a scenario impossible to run, all of it at once and before anything is replayed.
+
+:func:`~.engine.prepare` stops at the first thing that is wrong; a form wants to name them all.
+Each check tests one thing; conditions and words are those of the modules that refuse to run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+from carbonrouter_core.carbon_intensity import series_for
+from carbonrouter_core.catalog import Catalog
+from carbonrouter_core.deployments import does_not_fit, no_energy, no_gpu, no_round_trip
+from carbonrouter_core.errors import InputError
+from carbonrouter_core.scenario import DEFAULT_GPU_REGIONS, Scenario
+from carbonrouter_core.tables import unknown
+
+
+class Problem(NamedTuple):
+    """One reason why a scenario cannot be run."""
+
+    field: str
+    """The scenario field that says so; another may mend it too, as the message tells."""
+    message: str
+
+
+Check = Callable[[Scenario, Catalog], Iterator[Problem]]
+
+
+def check_names(scenario: Scenario, catalog: Catalog) -> Iterator[Problem]:
+    """Every region, GPU type and model is in the catalog."""
+    for field, kind, chosen, known in (
+        ("regions", "region", scenario.regions, catalog.regions),
+        ("gpus", "GPU type", scenario.gpus, catalog.gpus),
+        ("models", "model", scenario.models, catalog.models),
+        ("user_mix", "region", scenario.user_mix, catalog.regions),
+        ("pue_overrides", "region", scenario.pue_overrides, catalog.regions),
+        ("gpu_regions", "GPU type", _placed_gpus(scenario), catalog.gpus),
+        *(
+            ("gpu_regions", "region", scenario.gpu_regions[gpu], catalog.regions)
+            for gpu in _placed_gpus(scenario)
+        ),
+    ):
+        for name in chosen:
+            if name not in known:
+                yield Problem(field, unknown(kind, name, list(known)))
+
+
+def _placed_gpus(scenario: Scenario) -> list[str]:
+    """The GPU types whose regions are listed; one that the defaults list and nobody chose need not
+    be known."""
+    return [
+        gpu
+        for gpu in scenario.gpu_regions
+        if gpu in scenario.gpus or gpu not in DEFAULT_GPU_REGIONS
+    ]
+
+
+def check_every_region_has_a_gpu(scenario: Scenario, catalog: Catalog) -> Iterator[Problem]:
+    """No region is left without a GPU type."""
+    for name in scenario.regions:
+        if name in catalog.regions and not any(scenario.has(gpu, name) for gpu in scenario.gpus):
+            yield Problem("gpu_regions", no_gpu(catalog.regions[name]))
+
+
+def check_models_run_somewhere(scenario: Scenario, catalog: Catalog) -> Iterator[Problem]:
+    """Every model was measured on a GPU type that some region has, and fits on each of those."""
+    offered = [
+        gpu for gpu in scenario.gpus if any(scenario.has(gpu, name) for name in scenario.regions)
+    ]
+    for name in scenario.models:
+        if name not in catalog.models:
+            continue
+        model = catalog.models[name]
+        curves = [catalog.energy[name, gpu] for gpu in offered if (name, gpu) in catalog.energy]
+        if offered and not curves:
+            yield Problem("models", no_energy(model))
+        for curve in curves:
+            if problem := does_not_fit(model, catalog.gpus[curve.gpu], curve.n_gpus):
+                yield Problem("models", problem)
+
+
+def check_round_trips(scenario: Scenario, catalog: Catalog) -> Iterator[Problem]:
+    """Every user region has a round-trip time to every region that serves."""
+    for user in scenario.users:
+        for name in scenario.regions:
+            known = user in catalog.regions and name in catalog.regions
+            if known and (user, name) not in catalog.rtt_ms:
+                yield Problem("user_mix", no_round_trip(user, name))
+
+
+def check_carbon_intensity(scenario: Scenario, catalog: Catalog) -> Iterator[Problem]:
+    """Every zone has a series on the chosen basis that covers the window."""
+    for name in scenario.regions:
+        if name not in catalog.regions:
+            continue
+        region = catalog.regions[name]
+        try:
+            (series,) = series_for([region.zone], scenario.carbon_basis)
+        except InputError as error:
+            yield Problem("carbon_basis", f"{region.city}: {error}")
+            continue
+        try:
+            series.require(scenario.window_start_s, scenario.window_end_s - 1)
+        except InputError as error:
+            yield Problem("window_start", f"{region.city}: {error}")
+
+
+CHECKS: tuple[Check, ...] = (
+    check_names,
+    check_every_region_has_a_gpu,
+    check_models_run_somewhere,
+    check_round_trips,
+    check_carbon_intensity,
+)
+
+
+def problems(scenario: Scenario, catalog: Catalog) -> tuple[Problem, ...]:
+    """All that is wrong with ``scenario``; what only its trace can tell is left to ``prepare``."""
+    return tuple(problem for check in CHECKS for problem in check(scenario, catalog))

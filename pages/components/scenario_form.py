@@ -213,7 +213,8 @@ def _caches() -> None:
 def _demands() -> None:
     with _group(
         "What users may ask for: quality, speed, and when to hold",
-        "Every router chooses among what meets both demands; the gate is the published rule's.",
+        "Every router chooses among what meets both demands. The gate is the published rule's, the "
+        "fairness weight FairCarbon's.",
         "Predicted: the chance of a right answer, from published answers of each model to 12,032 "
         "exam questions. Estimated: waiting times, without queueing.",
     ):
@@ -221,6 +222,13 @@ def _demands() -> None:
         with left:
             controls.quality_control(HERE)
             controls.gate_control(HERE)
+            _number(
+                "fairness_weight",
+                "Fairness weight",
+                help="For FairCarbon alone: how strongly it raises the quality floor of user "
+                "regions that were served below the average. 0: not at all.",
+                step=0.5,
+            )
         with right:
             _number(
                 "latency_ceiling_ms",

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
-from carbonrouter_core.carbon_intensity import series_for
 from carbonrouter_core.catalog import Catalog
 from carbonrouter_core.deployments import does_not_fit, no_energy, no_gpu, no_round_trip
 from carbonrouter_core.errors import InputError
+from carbonrouter_core.intensity.choice import OwnSeries, candidates, choose
 from carbonrouter_core.scenario import DEFAULT_GPU_REGIONS, Scenario
 from carbonrouter_core.tables import unknown
 
@@ -90,21 +90,34 @@ def check_round_trips(scenario: Scenario, catalog: Catalog) -> Iterator[Problem]
                 yield Problem("user_mix", no_round_trip(user, name))
 
 
-def check_carbon_intensity(scenario: Scenario, catalog: Catalog) -> Iterator[Problem]:
-    """Every zone has a series on the chosen basis that covers the window."""
+def check_carbon_intensity(
+    scenario: Scenario, catalog: Catalog, own: OwnSeries
+) -> Iterator[Problem]:
+    """Every zone has a series of the kind asked for that covers the window."""
+    zones = {}
     for name in scenario.regions:
         if name not in catalog.regions:
             continue
         region = catalog.regions[name]
         try:
-            (series,) = series_for([region.zone], scenario.carbon_basis)
+            candidates(region.zone, scenario.carbon_basis, scenario.intensity_kind, own)
         except InputError as error:
             yield Problem("carbon_basis", f"{region.city}: {error}")
-            continue
+        else:
+            zones[name] = region.zone
+    last_s = scenario.window_end_s - 1
+    for name, zone in zones.items():
         try:
-            series.require(scenario.window_start_s, scenario.window_end_s - 1)
-        except InputError as error:
-            yield Problem("window_start", f"{region.city}: {error}")
+            choose(scenario, [name], [zone], own, last_s=last_s)
+        except InputError as alone:
+            message = str(alone)
+            # With the others behind it, the advice is a window that all of them have.
+            rest = {other: one for other, one in zones.items() if other != name}
+            try:
+                choose(scenario, [name, *rest], [zone, *rest.values()], own, last_s=last_s)
+            except InputError as error:
+                message = str(error)
+            yield Problem("window_start", f"{catalog.regions[name].city}: {message}")
 
 
 CHECKS: tuple[Check, ...] = (
@@ -112,10 +125,15 @@ CHECKS: tuple[Check, ...] = (
     check_every_region_has_a_gpu,
     check_models_run_somewhere,
     check_round_trips,
-    check_carbon_intensity,
 )
 
 
-def problems(scenario: Scenario, catalog: Catalog) -> tuple[Problem, ...]:
-    """All that is wrong with ``scenario``; what only its trace can tell is left to ``prepare``."""
-    return tuple(problem for check in CHECKS for problem in check(scenario, catalog))
+def problems(
+    scenario: Scenario, catalog: Catalog, own_series: OwnSeries | None = None
+) -> tuple[Problem, ...]:
+    """All that is wrong with ``scenario``; what only its trace can tell is left to ``prepare``.
+
+    ``own_series``: carbon-intensity series by zone that go before the built-in ones.
+    """
+    found = [problem for check in CHECKS for problem in check(scenario, catalog)]
+    return (*found, *check_carbon_intensity(scenario, catalog, own_series or {}))

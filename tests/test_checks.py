@@ -48,7 +48,7 @@ def test_presets_can_be_run(name: str) -> None:
             "carbon_basis",
             "Zone FR has lifecycle intensity only",
         ),
-        ({"window_start": date(2024, 12, 25)}, "window_start", "to 2025-01-01T00:00Z"),
+        ({"window_start": date(2024, 12, 25)}, "window_start", "begins on 2024-12-18"),
     ],
 )
 def test_one_thing_wrong(fields: dict[str, object], field: str, words: str) -> None:
@@ -70,10 +70,9 @@ def test_all_that_is_wrong_is_told_at_once() -> None:
         "regions",
         "models",
         "gpu_regions",
-        "gpu_regions",  # Mars is in no list of regions either: it has no GPU ... by name
         "models",
         "window_start",
-    ] or {field for field, _ in found} == {"regions", "models", "gpu_regions", "window_start"}
+    ]
 
 
 def test_a_model_that_fits_on_no_gpu_of_a_replica() -> None:

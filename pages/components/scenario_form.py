@@ -251,15 +251,35 @@ def _carbon() -> None:
     with _group(
         "Carbon accounting",
         "What counts as the carbon of a kilowatt-hour, and of the machines themselves.",
-        "Measured: each grid's carbon intensity, averages of three hours, by location (not "
-        "marginal). The carbon of making a GPU is published for H100, within a published range "
-        "for A100 and assumed for B200.",
+        "Measured: each grid's carbon intensity, built in as means of three hours. The carbon of "
+        "making a GPU is published for H100, within a published range for A100 and assumed for "
+        "B200.",
     ):
-        st.radio(
-            "Carbon basis",
-            list(state.BASIS_NAMES),
-            format_func=state.BASIS_NAMES.__getitem__,
-            **state.bound(HERE, "carbon_basis"),
+        left, right = st.columns(2, gap="medium")
+        with left:
+            st.radio(
+                "Carbon basis",
+                list(state.BASIS_NAMES),
+                format_func=state.BASIS_NAMES.__getitem__,
+                **state.bound(HERE, "carbon_basis"),
+            )
+        with right:
+            st.radio(
+                "Intensity of a grid",
+                list(state.KIND_NAMES),
+                format_func=state.KIND_NAMES.__getitem__,
+                **state.bound(HERE, "intensity_kind"),
+            )
+        st.selectbox(
+            "What routers know of carbon intensity",
+            list(state.KNOWLEDGE_NAMES),
+            format_func=state.KNOWLEDGE_NAMES.__getitem__,
+            help="They decide by this; what they emit is always counted by the true intensity.",
+            **state.bound(HERE, "intensity_knowledge"),
+        )
+        st.toggle(
+            "Series of your own go before the built-in ones",
+            **state.bound(HERE, "own_intensity"),
         )
         st.toggle(
             "Embodied carbon counts in the choice",

@@ -19,6 +19,7 @@ from typing import Any
 import streamlit as st
 
 import carbonrouter_core as core
+from carbonrouter_core.intensity.knowledge import MEANING
 from carbonrouter_core.scenario import FIELDS
 from pages.components import cache
 from pages.components import formatting as fmt
@@ -38,6 +39,11 @@ BASIS_NAMES = {
     "lifecycle": "lifecycle (plants and fuel chain included)",
     "direct": "direct (burning alone)",
 }
+KIND_NAMES = {
+    "average": "average of all its power plants",
+    "marginal": "marginal: the plant that one more kWh starts",
+}
+KNOWLEDGE_NAMES = MEANING
 CEILING_NAMES = {"latency": "the whole turn", "ttft": "the first token"}
 GAPS_NAMES = {
     "mooncake": "Mooncake (chat service)",
@@ -47,6 +53,8 @@ CHOICE_NAMES: Mapping[str, Mapping[str, str]] = {
     "trace": DATA_SET_NAMES,
     "copies": COPIES_NAMES,
     "carbon_basis": BASIS_NAMES,
+    "intensity_kind": KIND_NAMES,
+    "intensity_knowledge": KNOWLEDGE_NAMES,
     "latency_ceiling_on": CEILING_NAMES,
     "gaps": GAPS_NAMES,
 }
@@ -170,6 +178,8 @@ _FIELD_NAMES = {
     "pue_overrides": "PUE",
     "user_mix": "users",
     "embodied": "embodied carbon",
+    "intensity_knowledge": "what routers know",
+    "own_intensity": "own series first",
     "gaps": "gap table",
     "gap_median_s": "gap median",
 }

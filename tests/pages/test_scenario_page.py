@@ -76,8 +76,8 @@ def test_a_newcomer_sees_every_choice_and_what_it_comes_to(open_real_page: OpenP
     assert f"<b>{fmt.percent(saving.value_percent)}</b> less CO2e" in words(app)
     assert "No difference from preset Paper" in words(app)
     assert words(app).count("Not a choice here.") == 5
-    kinds = ("slider", "number_input", "radio", "multiselect", "date_input", "toggle", "text_input")
-    keys = {widget.key for kind in kinds for widget in app.get(kind)}
+    kinds = "slider number_input radio selectbox multiselect date_input toggle text_input"
+    keys = {widget.key for kind in kinds.split() for widget in app.get(kind)}
     by_parts = {"user_mix": "scenario_users_in", "gpu_regions": "", "pue_overrides": ""}
     for field in FIELDS:
         key = by_parts.get(field, f"scenario_{field}")

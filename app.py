@@ -12,6 +12,12 @@ st.navigation(
     [
         st.Page("pages/overview.py", title="Overview", icon=":material/eco:", default=True),
         st.Page("pages/scenario.py", title="Scenario", icon=":material/tune:", url_path="choices"),
+        st.Page(
+            "pages/session_replay.py",
+            title="Session replay",
+            icon=":material/route:",
+            url_path="session-replay",
+        ),
         # An address that is no file name under pages/: Streamlit would run that file by itself,
         # without this one, for whoever opens the link first.
         st.Page(

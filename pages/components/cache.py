@@ -112,6 +112,11 @@ def comparison(scenario: core.Scenario, router: str) -> core.Comparison:
     return _comparison(scenario.key, main(router), scenario)
 
 
+def pair(scenario: core.Scenario, router: str, other: str) -> core.Comparison:
+    """``router`` beside any other policy; raises CarbonRouterError where it cannot run."""
+    return _comparison(scenario.key, (router, other), scenario)
+
+
 @st.cache_resource(max_entries=MAX_FIGURES, show_spinner=False)
 def _overview(scenario_key: str, router: str, _scenario: core.Scenario) -> Overview:
     run = comparison(_scenario, router)
@@ -136,7 +141,7 @@ def _details(scenario_key: str, router: str, _scenario: core.Scenario) -> Detail
         by_length=run.saving_by_length(router),
         sites=sites,
         same_kwh_g={name: run.same_energy_at_mean_intensity_g(name) for name in run.runs},
-        notes=_notes(run, router),
+        notes=notes(run, router),
         warnings=(*_assumed_pue(sites), *run.prepared.warnings),
     )
 
@@ -146,20 +151,21 @@ def details(scenario: core.Scenario, router: str) -> Details:
     return _details(scenario.key, router, scenario)
 
 
-def _notes(run: core.Comparison, router: str) -> tuple[str, ...]:
+def notes(run: core.Comparison, router: str) -> tuple[str, ...]:
+    """What the reader must know of these figures, in sentences."""
     difficulty = run.prepared.placed.difficulty_source
-    notes = [
+    sentences = [
         "FairCarbon is reconstructed from its published abstract.",
         "Times are estimates without queueing.",
         f"Difficulty of prompts, for the predicted quality: {difficulty}.",
     ]
     figures = run.figures(router)
     if figures["unserved_turns"]:
-        notes.append(
+        sentences.append(
             f"{fmt.plural(figures['unserved_turns'], 'turn')} of {fmt.number(figures['turns'])} "
             "fit in no model and are not served."
         )
-    return tuple(notes)
+    return tuple(sentences)
 
 
 def _assumed_pue(sites: pd.DataFrame) -> list[str]:

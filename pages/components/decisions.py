@@ -32,8 +32,10 @@ def in_words(story: Story, mass: fmt.Mass) -> list[Words]:
     ]
 
 
-def _names(story: Story, deployment: int) -> tuple[str, str, str]:
-    """Model, GPU type and city of a deployment."""
+def names(story: Story, deployment: int) -> tuple[str, str, str]:
+    """Model, GPU type and city of a deployment; "" each where a turn is unserved."""
+    if deployment < 0:
+        return "", "", ""
     deployments = story.prepared.deployments
     replica = deployments.replicas[deployments.fleet.pair[deployment]]
     return (
@@ -44,7 +46,7 @@ def _names(story: Story, deployment: int) -> tuple[str, str, str]:
 
 
 def _place(story: Story, deployment: int) -> str:
-    model, gpu, city = _names(story, deployment)
+    model, gpu, city = names(story, deployment)
     return f"{model} on {gpu} in {city}"
 
 
@@ -52,11 +54,11 @@ def _verdict(story: Story, turn: int) -> str:
     here, before = int(story.decisions.deployment[turn]), int(story.moved_from[turn])
     if here < 0:
         return "Not served"
-    model, gpu, city = _names(story, here)
+    model, gpu, city = names(story, here)
     if before < 0:
         first = not story.decisions.served[:turn].any()
         return f"Starts in {city}" if first else f"Stays in {city}"
-    old_model, old_gpu, old_city = _names(story, before)
+    old_model, old_gpu, old_city = names(story, before)
     if city != old_city:
         also = " with another model" if model != old_model else ""
         return f"Moves from {old_city} to {city}{also}"

@@ -76,7 +76,7 @@ def _background_style(sea: str) -> str:
     return "data:application/json," + quote(json.dumps(style))
 
 
-def _mercator_y(latitude: float) -> float:
+def mercator_y(latitude: float) -> float:
     """Latitude on the map's own scale, where arcs and angles look as they are drawn."""
     latitude = min(max(latitude, -84.0), 84.0)
     return math.degrees(math.log(math.tan(math.pi / 4 + math.radians(latitude) / 2)))
@@ -91,7 +91,7 @@ def _arc(start: tuple[float, float], end: tuple[float, float]) -> list[list[floa
 
     It bends to its own left, so that the way there and the way back are two lines.
     """
-    (x0, y0), (x1, y1) = (start[0], _mercator_y(start[1])), (end[0], _mercator_y(end[1]))
+    (x0, y0), (x1, y1) = (start[0], mercator_y(start[1])), (end[0], mercator_y(end[1]))
     # The control point of a quadratic Bezier curve: twice the bend away from the middle.
     cx = (x0 + x1) / 2 - 2 * ARC_BEND * (y1 - y0)
     cy = (y0 + y1) / 2 + 2 * ARC_BEND * (x1 - x0)
@@ -108,10 +108,10 @@ def _arrow(path: list[list[float]], size_degrees: float) -> list[list[float]]:
     """A triangle on the middle of ``path``, pointing along it."""
     middle = len(path) // 2
     (x0, y0), (x1, y1) = path[middle - 1], path[middle + 1]
-    dx, dy = x1 - x0, _mercator_y(y1) - _mercator_y(y0)
+    dx, dy = x1 - x0, mercator_y(y1) - mercator_y(y0)
     length = math.hypot(dx, dy) or 1.0
     dx, dy = dx / length, dy / length
-    x, y = path[middle][0], _mercator_y(path[middle][1])
+    x, y = path[middle][0], mercator_y(path[middle][1])
     corners = (
         (x + dx * size_degrees, y + dy * size_degrees),
         (x - dx * size_degrees - dy * size_degrees, y - dy * size_degrees + dx * size_degrees),
@@ -154,8 +154,8 @@ class _View:
 def _view(sites: pd.DataFrame, width_px: int, height_px: int) -> _View:
     """The view that holds all sites at this size."""
     west, east = float(sites["longitude"].min()), float(sites["longitude"].max())
-    south = _mercator_y(max(float(sites["latitude"].min()) - HEADROOM_DEGREES, -70))
-    north = _mercator_y(min(float(sites["latitude"].max()) + HEADROOM_DEGREES, 78))
+    south = mercator_y(max(float(sites["latitude"].min()) - HEADROOM_DEGREES, -70))
+    north = mercator_y(min(float(sites["latitude"].max()) + HEADROOM_DEGREES, 78))
     degrees_per_px = max(
         (east - west + 2 * HEADROOM_DEGREES) / width_px,
         (north - south) / height_px,
@@ -176,7 +176,7 @@ def _label_places(
     sites_px = [
         (
             (row.longitude - view.longitude) / view.degrees_per_px,
-            (view.mercator_y - _mercator_y(row.latitude)) / view.degrees_per_px,
+            (view.mercator_y - mercator_y(row.latitude)) / view.degrees_per_px,
         )
         for row in served.itertuples()
     ]

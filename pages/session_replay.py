@@ -1,0 +1,42 @@
+"""Session replay: one conversation, turn by turn, under our router and another."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from carbonrouter_core.session_story import Story
+from pages.components import cache, conversations, page, theme
+from pages.components import formatting as fmt
+
+
+def draw(shown: page.Page) -> None:
+    """The whole page."""
+    with page.busy("Replaying every conversation under both routers\N{HORIZONTAL ELLIPSIS}"):
+        choice = conversations.pick(shown)
+    if choice.session is None:
+        page.problem("No such conversation", choice.problem)
+        return
+    if shown.present:
+        row = choice.table.loc[choice.session]
+        page.note(f"Conversation of {fmt.plain(conversations.describe(row))}.")
+    stories = conversations.replay(shown, choice)
+    if not shown.present:
+        turn_tables(stories)
+    prepared = choice.run.prepared
+    page.assumptions(cache.notes(choice.run, shown.router), prepared.warnings)
+
+
+def turn_tables(stories: tuple[Story, Story]) -> None:
+    """Every turn as a table, for those who would rather read, or take it away."""
+    with st.expander("All turns as a table"):
+        tabs = st.tabs([theme.name(story.policy_id) for story in stories])
+        for tab, story in zip(tabs, stories, strict=True):
+            tab.dataframe(story.turn_table(), hide_index=True, key=f"turns-{story.policy_id}")
+
+
+shown = page.start("Session replay")
+if shown.problem:
+    page.problem("This scenario cannot be run", shown.problem)
+else:
+    with page.guard():
+        draw(shown)

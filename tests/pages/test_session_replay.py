@@ -1,0 +1,314 @@
+"""Page Session replay: what is handed to the browser, and the states of the page."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from carbonrouter_core import Scenario, compare
+from carbonrouter_core.policies import reasons
+from carbonrouter_core.results import Comparison
+from carbonrouter_core.session_story import Story, session_table, tell
+from pages.components import conversations, decisions, player, theme
+from pages.components import formatting as fmt
+
+APP = Path(__file__).resolve().parents[2] / "app.py"
+PAGE = "pages/session_replay.py"
+LOOKAHEAD, PUBLISHED, BASELINE = "carbonrouter-lookahead", "carbonrouter", "faircarbon"
+TIMEOUT_S = 180  # the first run on a machine compiles the kernels
+
+
+@pytest.fixture(scope="module")
+def world() -> Comparison:
+    return compare(Scenario(), (LOOKAHEAD, PUBLISHED, BASELINE))
+
+
+@pytest.fixture(scope="module")
+def longest(world: Comparison) -> dict[str, Story]:
+    session = int(world.trace.session_turns.argmax())
+    return {name: tell(world.prepared, run, session) for name, run in world.runs.items()}
+
+
+@pytest.fixture
+def open_page() -> Callable[..., AppTest]:
+    """Opens the page in a browser tab of its own, with a scenario where one is given."""
+
+    def start(scenario: Scenario | None = None, **state: object) -> AppTest:
+        app = AppTest.from_file(str(APP), default_timeout=TIMEOUT_S)
+        if scenario is not None:
+            app.session_state["scenario"] = scenario
+        for name, value in state.items():
+            app.session_state[name] = value
+        app.switch_page(PAGE)
+        app.run()
+        assert not app.exception
+        return app
+
+    return start
+
+
+def unpack(message: bytes) -> tuple[dict, dict[str, np.ndarray]]:
+    """Header and columns, read as the browser reads them."""
+    length = int.from_bytes(message[:4], "little")
+    header = json.loads(message[8 : 8 + length])
+    start = 8 + header["start"]
+    columns = {
+        name: np.frombuffer(message, f"<{kind}", count, start + offset)
+        for name, (kind, offset, count) in header["columns"].items()
+    }
+    return header, columns
+
+
+def sent(app: AppTest) -> tuple[dict, dict[str, np.ndarray]]:
+    """What the page handed to the player."""
+    (shown,) = app.get("bidi_component")
+    return unpack(shown.proto.bytes)
+
+
+def problem(app: AppTest) -> str:
+    (body,) = [one.proto.body for one in app.get("html") if "cr-problem" in one.proto.body[:40]]
+    return body
+
+
+def test_a_newcomer_sees_the_longest_conversation(
+    open_page: Callable[..., AppTest], world: Comparison
+) -> None:
+    app = open_page()
+
+    header, columns = sent(app)
+    table = session_table(world, LOOKAHEAD, BASELINE)
+    row = table.loc[table["turns"].argmax()]
+    assert header["turns"] == row["turns"] == 300
+    assert [one["name"] for one in header["policies"]] == [
+        "CarbonRouter, look-ahead",
+        "FairCarbon",
+    ]
+    assert columns["a_carbon"].sum() == pytest.approx(row["carbon_g"], rel=1e-9)
+    assert columns["b_carbon"].sum() == pytest.approx(row["other_carbon_g"], rel=1e-9)
+    assert "300 turns" in app.selectbox(key="replay-session").options[0]
+    assert len(app.get("tab")) == 2
+
+
+def test_the_browser_gets_the_figures_of_the_engine(longest: dict[str, Story]) -> None:
+    ours, theirs = longest[PUBLISHED], longest[BASELINE]
+    header, columns = unpack(player.message(ours, theirs))
+
+    n = len(ours.prepared.deployments)
+    assert header["turns"] == len(ours) and len(header["deployments"]["label"]) == n
+    for side, story in (("a", ours), ("b", theirs)):
+        for name, values in (
+            ("carbon", story.charges.carbon_g),
+            ("recompute_g", story.charges.recompute_g),
+            ("recomputed", story.recomputed_tokens),
+            ("deployment", story.decisions.deployment),
+            ("moved_from", story.moved_from),
+            ("total", story.candidates.total_g.ravel()),
+            ("cached", story.candidates.cached_tokens.ravel()),
+            ("obstacle", story.candidates.obstacle.ravel()),
+        ):
+            np.testing.assert_allclose(columns[f"{side}_{name}"], values, rtol=1e-6)
+    np.testing.assert_allclose(columns["prompt"], ours.candidates.prompt_g.ravel(), rtol=1e-6)
+    np.testing.assert_allclose(columns["quality"], theirs.candidates.quality.ravel(), rtol=1e-6)
+    assert all(offset % 8 == 0 for _, offset, _ in header["columns"].values())
+
+
+def test_the_longest_conversation_of_coding_agents_is_small_enough() -> None:
+    world = compare(Scenario(trace="claude-code"), (LOOKAHEAD, BASELINE))
+    session = int(world.trace.session_turns.argmax())
+    stories = [tell(world.prepared, run, session) for run in world.runs.values()]
+
+    size = len(player.message(*stories))
+
+    assert len(stories[0]) > 500
+    assert size < 2.5e6, "a few MB are noticed on a slow line"
+
+
+# --- words ------------------------------------------------------------------------------------
+
+
+def test_words_match_the_codes(longest: dict[str, Story]) -> None:
+    mass = fmt.Mass.for_largest(0.07)
+    for policy_id, story in longest.items():
+        words = decisions.in_words(story, mass)
+        for turn, said in enumerate(words):
+            code = int(story.decisions.reason[turn])
+            moved = story.moved_from[turn] >= 0
+            if code == reasons.RULE:
+                assert "each query by itself" in said.why
+            else:
+                assert said.why == reasons.WORDS[code]
+            assert said.verdict.startswith("Moves") == moved, (policy_id, turn)
+            if code in (reasons.STAYED, reasons.HELD, reasons.AHEAD_STAYED):
+                assert said.verdict.startswith("Stays"), (policy_id, turn)
+
+
+def test_the_gate_is_told_with_its_numbers(longest: dict[str, Story]) -> None:
+    story, mass = longest[PUBLISHED], fmt.Mass.for_largest(0.07)
+    words = decisions.in_words(story, mass)
+    (held, *_) = np.flatnonzero(story.decisions.reason == reasons.HELD)
+
+    figures = story.decisions
+    loss_g = figures.p_back[held] * figures.rebuild_g[held]
+    said = words[held].numbers
+    for shown in (
+        fmt.percent(100 * figures.p_back[held], 0),
+        mass.text(figures.saving_g[held]),
+        mass.text(figures.rebuild_g[held]),
+        mass.text(loss_g),
+    ):
+        assert shown in said
+    assert said.endswith(": held.")
+    asked = np.isfinite(figures.p_back) & (figures.reason != reasons.HELD)
+    assert all(words[turn].numbers.endswith(": let go.") for turn in np.flatnonzero(asked))
+
+
+def test_look_ahead_is_told_with_now_and_later(longest: dict[str, Story]) -> None:
+    story, mass = longest[LOOKAHEAD], fmt.Mass.for_largest(0.07)
+    (turn, *_) = np.flatnonzero(story.decisions.reason == reasons.AHEAD_STAYED)
+    here = story.decisions.deployment[turn]
+    now_g = story.candidates.total_g[turn, here]
+    later_g = story.candidates.to_come_g[turn, here]
+
+    said = decisions.in_words(story, mass)[turn].numbers
+
+    expected = (
+        f"Here: {mass.text(now_g)} now + {mass.text(later_g)} expected later = "
+        f"{mass.text(now_g + later_g)}. Cheapest now, "
+    )
+    assert said.startswith(expected)
+
+
+def test_what_faircarbon_does_not_see_is_said(longest: dict[str, Story]) -> None:
+    story, mass = longest[BASELINE], fmt.Mass.for_largest(0.07)
+    turn = int(story.recomputed_tokens.argmax())
+
+    said = decisions.in_words(story, mass)[turn].numbers
+
+    assert said == (
+        f"{fmt.number(story.recomputed_tokens[turn])} tokens of history had to be recomputed: "
+        f"{mass.text(story.charges.recompute_g[turn])} of this turn's "
+        f"{mass.text(story.charges.carbon_g[turn])}."
+    )
+
+
+# --- choosing -----------------------------------------------------------------------------------
+
+
+def test_conversations_are_offered_by_what_makes_them_interesting(
+    open_page: Callable[..., AppTest], world: Comparison
+) -> None:
+    app = open_page()
+    table = session_table(world, LOOKAHEAD, BASELINE)
+    for by, (column, sign) in conversations.ORDERS.items():
+        app.selectbox(key="replay-by").set_value(by).run()
+
+        best = table.loc[(sign * table[column]).idxmax()]
+        assert app.selectbox(key="replay-session").options[0] == conversations.describe(best)
+        assert sent(app)[0]["key"] == f"sharegpt/{best['session']}"
+
+
+def test_a_conversation_is_found_by_its_id(open_page: Callable[..., AppTest]) -> None:
+    app = open_page()
+    app.selectbox(key="replay-by").set_value(conversations.BY_ID).run()
+    assert app.text_input(key="replay-id").value == "336", "the one that was shown"
+
+    app.text_input(key="replay-id").set_value("2748").run()
+    assert sent(app)[0]["key"] == "sharegpt/2748"
+
+    app.text_input(key="replay-id").set_value("<b>nobody").run()
+    assert "No such conversation" in problem(app) and "nobody" in problem(app)
+    assert "<b>nobody" not in problem(app)
+    assert not app.get("bidi_component")
+
+
+def test_another_policy_can_be_compared_with(
+    open_page: Callable[..., AppTest], world: Comparison
+) -> None:
+    app = open_page()
+    app.selectbox(key="replay-other").set_value("sticky").run()
+    assert not app.exception
+
+    header, columns = sent(app)
+    assert header["policies"][1]["name"] == theme.name("sticky")
+    sticky = compare(Scenario(), ("sticky",)).session_carbon_g("sticky")
+    longest = int(world.trace.session_turns.argmax())
+    assert columns["b_carbon"].sum() == pytest.approx(sticky[longest], rel=1e-9)
+
+
+def test_a_description_of_a_conversation() -> None:
+    row = pd.Series(
+        {
+            "session": "s-1",
+            "turns": 300,
+            "moves": 1,
+            "holds": 2,
+            "carbon_g": 20.0,
+            "other_carbon_g": 50.0,
+            "saving_g": 30.0,
+        }
+    )
+    said = conversations.describe(row).replace(fmt.NARROW, " ")
+    assert said == "300 turns, 1 move, 2 holds, 60.0 % less (30.0 g CO2e), id s-1"
+    row[["carbon_g", "other_carbon_g", "saving_g"]] = 0.0
+    assert conversations.describe(row) == "300 turns, 1 move, 2 holds, n/a, id s-1"
+
+
+# --- states ---------------------------------------------------------------------------------------
+
+
+def test_other_data_are_replayed_too(open_page: Callable[..., AppTest]) -> None:
+    header, _ = sent(open_page(Scenario(trace="claude-code")))
+    assert header["turns"] == 514
+
+
+def test_the_choice_outlives_presenting(open_page: Callable[..., AppTest]) -> None:
+    app = open_page()
+    chosen = app.selectbox(key="replay-session").options[2]
+    app.selectbox(key="replay-session").select_index(2).run()
+    before, _ = sent(app)
+
+    app.toggle(key="present").set_value(True).run()
+
+    header, _ = sent(app)
+    assert header["present"] and header["key"] == before["key"]
+    assert not app.selectbox, "no controls while presenting"
+    app.toggle(key="present").set_value(False).run()
+    assert sent(app)[0]["key"] == before["key"]
+    assert app.selectbox(key="replay-session").options[2] == chosen
+
+
+def test_where_there_is_no_such_conversation_the_page_says_so(
+    open_page: Callable[..., AppTest],
+) -> None:
+    one_place = Scenario(
+        regions=("europe-west2",), gpus=("H100-80GB",), models=("Llama-3.3-70B",), gpu_regions={}
+    )
+    app = open_page(one_place, replay_choice={"by": "Most moves"})
+
+    assert "moves no conversation of this workload" in problem(app)
+    app.selectbox(key="replay-by").set_value("Longest").run()
+    header, columns = sent(app)
+    assert columns["a_carbon"].sum() == columns["b_carbon"].sum(), "one deployment, all equal"
+
+
+def test_a_scenario_that_cannot_be_run_is_explained(open_page: Callable[..., AppTest]) -> None:
+    app = open_page()
+    app.multiselect(key="control_regions").set_value([]).run()
+
+    assert not app.exception
+    assert "Regions is empty" in problem(app)
+    assert not app.get("bidi_component")
+
+
+@pytest.mark.parametrize("palette", [theme.LIGHT, theme.DARK])
+def test_colours_of_deployments_stand_out(palette: theme.Palette) -> None:
+    colours = player.DEPLOYMENTS_DARK if palette.dark else player.DEPLOYMENTS_LIGHT
+    assert len(set(colours)) == len(colours)
+    for colour in colours:
+        assert theme.contrast_ratio(colour, palette.background) >= 3.0, colour

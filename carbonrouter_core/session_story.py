@@ -36,10 +36,10 @@ HELD_REASONS = (reasons.HELD, reasons.AHEAD_STAYED)
 class Candidates:
     """The candidates of each turn as the policy saw them, shape (turns, deployments).
 
-    Carbon is with the output the policy expected. ``total_g`` is what it compared, embodied
-    carbon in it where the scenario says so; ``to_come_g`` is what look-ahead expects of the
-    turns that follow, NaN where it was not asked; ``obstacle`` is a code of
-    :mod:`.feasibility`.
+    Carbon is with the output and the carbon intensity that the policy reckoned with.
+    ``total_g`` is what it compared, embodied carbon in it where the scenario says so;
+    ``to_come_g`` is what look-ahead expects of the turns that follow, NaN where it was not
+    asked; ``obstacle`` is a code of :mod:`.feasibility`.
     """
 
     cached_tokens: np.ndarray
@@ -62,7 +62,7 @@ class Story:
 
     ``moved_from``: deployment of the last served turn where this one is served elsewhere, else
     -1; ``expected_output_tokens``: what the policy reckoned with; ``start_utc_s``: epoch
-    seconds; ``intensity_g_per_kwh``: shape (turns, regions).
+    seconds; ``intensity_g_per_kwh``: the true one, shape (turns, regions).
     """
 
     prepared: Prepared
@@ -186,7 +186,9 @@ def tell(prepared: Prepared, run: Run, session: int) -> Story:
     charges = Charges(**{f.name: getattr(run.charges, f.name)[rows] for f in fields(Charges)})
     history, prompt = trace.history_tokens[rows], trace.new_prompt_tokens[rows]
     output, difficulty = trace.output_tokens[rows], placed.difficulty[rows]
-    intensity, user = prepared.intensity[rows], placed.user[rows]
+    user = placed.user[rows]
+    known = prepared.intensity if run.policy.knows_output else prepared.known_intensity
+    known = np.ascontiguousarray(known[rows])
     n, n_deployments = len(output), len(fleet.pair)
     seen = _Seen(
         cached=np.zeros((n, n_deployments)),
@@ -207,7 +209,7 @@ def tell(prepared: Prepared, run: Run, session: int) -> Story:
         difficulty,
         placed.start_s[rows],
         user,
-        np.ascontiguousarray(intensity),
+        known,
         decisions.deployment.astype(np.int64),
         np.zeros(1, SESSION),
         seen,
@@ -222,13 +224,11 @@ def tell(prepared: Prepared, run: Run, session: int) -> Story:
         expected_output_tokens=seen.expected_output,
         start_utc_s=prepared.scenario.window_start_s + placed.start_s[rows],
         user=user,
-        intensity_g_per_kwh=intensity,
+        intensity_g_per_kwh=prepared.intensity[rows],
         moved_from=_moved_from(decisions.deployment),
         decisions=decisions,
         charges=charges,
-        candidates=_candidates(
-            prepared, seen, history, prompt, output, difficulty, user, intensity
-        ),
+        candidates=_candidates(prepared, seen, history, prompt, output, difficulty, user, known),
     )
 
 

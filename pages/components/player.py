@@ -137,7 +137,7 @@ def _policy(story: Story, mass: fmt.Mass) -> dict[str, Any]:
         "colour": theme.colour(story.policy_id),
         "ahead": bool(np.isfinite(story.candidates.to_come_g).any()),
         "knows": known.knows_output,
-        "note": BLIND.get(story.policy_id, ""),
+        "note": " ".join(_notes(story)),
         "verdict": [one.verdict for one in words],
         "place": [
             " on ".join(decisions.names(story, int(d))[:2]) if d >= 0 else ""
@@ -146,6 +146,16 @@ def _policy(story: Story, mass: fmt.Mass) -> dict[str, Any]:
         "why": [one.why for one in words],
         "numbers": [one.numbers for one in words],
     }
+
+
+def _notes(story: Story) -> list[str]:
+    """What must be known of a policy's candidates."""
+    said = [BLIND[story.policy_id]] if story.policy_id in BLIND else []
+    if story.prepared.known is not None and not core.POLICIES[story.policy_id].knows_output:
+        said.append(
+            "Priced at the carbon intensity that was known beforehand, not at the true one."
+        )
+    return said
 
 
 def _spot(region: Region) -> dict[str, Any]:

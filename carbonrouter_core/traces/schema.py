@@ -4,13 +4,31 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import compress
+from typing import Any
 
 import numpy as np
 
 LONG_SESSION_TURNS = 30
 """Sessions with more turns than this are reported apart as long sessions."""
+
+
+_BY_TURN = (
+    "new_prompt_tokens",
+    "output_tokens",
+    "history_tokens",
+    "t_s",
+    "start_s",
+    "user_region",
+    "difficulty",
+    "start_utc_s",
+    "cached_tokens_observed",
+    "served_model",
+    "served_region",
+)
+"""The columns of a trace with one entry a turn."""
 
 
 def session_key(session_id: str) -> int:
@@ -90,6 +108,22 @@ class Trace:
     def in_training(self) -> np.ndarray:
         """Which sessions are the training half: last byte of the SHA-256 of the id is even."""
         return self._digests[:, -1] % 2 == 0
+
+    def subset(self, sessions: np.ndarray) -> Trace:
+        """The trace of those sessions for which ``sessions``, bool (sessions,), is true."""
+        rows = np.repeat(sessions, self.session_turns)
+
+        def kept(column: Any) -> Any:
+            if column is None or isinstance(column, np.ndarray):
+                return None if column is None else column[rows]
+            return tuple(np.asarray(column, dtype=object)[rows])
+
+        return replace(
+            self,
+            session_ids=tuple(compress(self.session_ids, sessions)),
+            offsets=np.r_[0, np.cumsum(self.session_turns[sessions])],
+            **{name: kept(getattr(self, name)) for name in _BY_TURN},
+        )
 
     @cached_property
     def sha256(self) -> str:

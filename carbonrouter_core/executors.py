@@ -1,0 +1,71 @@
+"""Where many runs go on at once: processes of this machine, or a Dask cluster.
+
+Both are :class:`concurrent.futures.Executor`, and nothing else of them is used. Processes are
+loky's: those of the standard library run the main script again in each child, which under a
+Streamlit server is the app.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from concurrent.futures import Executor
+from contextlib import contextmanager
+
+from loky import ProcessPoolExecutor
+
+from carbonrouter_core.errors import InputError
+
+MAX_WORKERS = 256
+CONNECT_S = 10.0
+"""How long a scheduler may take to answer."""
+
+
+def cores() -> int:
+    """Cores this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+@contextmanager
+def open_executor(
+    workers: int | None = None, cluster: str | None = None, timeout_s: float = CONNECT_S
+) -> Iterator[Executor]:
+    """An executor of ``workers`` local processes (one a core if left out), or of a cluster.
+
+    ``cluster``: address of a running Dask scheduler, ``tcp://host:8786``; its workers need this
+    package (``pip install -e .``) and the folder that holds the traces. Leaving the block ends
+    the processes at once; what has not begun is cancelled.
+    """
+    if cluster is not None:
+        with _cluster(cluster, timeout_s) as executor:
+            yield executor
+        return
+    workers = cores() if workers is None else workers
+    if not 1 <= workers <= MAX_WORKERS:
+        raise InputError(f"{workers} workers asked for; choose 1 to {MAX_WORKERS}.")
+    executor = ProcessPoolExecutor(max_workers=workers)
+    try:
+        yield executor
+    finally:
+        executor.shutdown(wait=True, kill_workers=True)
+
+
+@contextmanager
+def _cluster(address: str, timeout_s: float) -> Iterator[Executor]:
+    try:
+        from distributed import Client
+    except ImportError:
+        raise InputError(
+            "A cluster needs Dask, which is not installed: pip install -e '.[cluster]'."
+        ) from None
+    try:
+        client = Client(address, timeout=timeout_s, set_as_default=False)
+    except (OSError, ValueError, TimeoutError) as error:
+        raise InputError(
+            f"No Dask scheduler answers at {address}: {error}. Start one with `dask scheduler` "
+            "and give its address, such as tcp://127.0.0.1:8786."
+        ) from error
+    try:
+        yield client.get_executor(pure=False)
+    finally:
+        client.close()

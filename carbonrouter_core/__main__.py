@@ -16,13 +16,15 @@ from carbonrouter_core.commands import (
     compare,
     importing,
     observed,
+    plan,
     reproduce,
+    sweep,
     traces,
     validate,
 )
 from carbonrouter_core.errors import CarbonRouterError, InputError
 
-COMMANDS = (compare, reproduce, importing, traces, validate, observed)
+COMMANDS = (compare, reproduce, importing, traces, validate, observed, sweep, plan)
 
 
 class _Parser(argparse.ArgumentParser):

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from carbonrouter_core.commands.options import add_scenario_options, scenario_from
+from carbonrouter_core.commands.options import add_scenario_options, policies_from, scenario_from
 from carbonrouter_core.engine import compare, find_trace
 from carbonrouter_core.errors import InputError
 from carbonrouter_core.observed import has_served
@@ -44,11 +44,7 @@ def add_to(commands: Any) -> None:
 
 
 def _compare(options: argparse.Namespace) -> None:
-    chosen = DEFAULT_POLICIES
-    if options.policies is not None:
-        chosen = tuple(name.strip() for name in options.policies.split(",") if name.strip())
-        if not chosen:
-            raise InputError("--policies names no policy.")
+    chosen = policies_from(options.policies, DEFAULT_POLICIES)
     scenario = scenario_from(options)
     trace = find_trace(scenario.trace)
     if options.policies is None and has_served(trace):

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import argparse
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from carbonrouter_core.errors import InputError, ScenarioError
+from carbonrouter_core.policies import policy
 from carbonrouter_core.scenario import FIELDS, PRESETS, Scenario, preset
 from carbonrouter_core.tables import unknown
 
@@ -48,6 +50,16 @@ def scenario_from(options: argparse.Namespace) -> Scenario:
             raise ScenarioError(unknown("scenario field", name, FIELDS.keys()))
         changes[name] = _value(text, getattr(scenario, name))
     return scenario.replace(**changes)
+
+
+def policies_from(text: str | None, default: Sequence[str]) -> tuple[str, ...]:
+    """The policies that ``--policies A,B`` names, ``default`` where it was not given."""
+    if text is None:
+        return tuple(default)
+    chosen = tuple(name.strip() for name in text.split(",") if name.strip())
+    if not chosen:
+        raise InputError("--policies names no policy.")
+    return tuple(policy(name).id for name in chosen)
 
 
 def _read_text(path: Path) -> str:

@@ -1,0 +1,152 @@
+"""``plan``: energy and carbon by region and hour, at the volume of a service."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+from typing import Any
+
+from carbonrouter_core import planning
+from carbonrouter_core.commands.options import add_scenario_options, policies_from, scenario_from
+from carbonrouter_core.commands.sweep import add_executor_options
+from carbonrouter_core.engine import compare
+from carbonrouter_core.errors import InputError
+from carbonrouter_core.executors import open_executor
+from carbonrouter_core.policies import BASELINE
+from carbonrouter_core.sweep import Question, run_points
+from carbonrouter_core.units import G_PER_KG
+
+DEFAULT_POLICIES = ("carbonrouter-lookahead", BASELINE, "sticky")
+G_PER_T = 1e6
+
+
+def add_to(commands: Any) -> None:
+    """Add this command to the parser."""
+    parser = commands.add_parser(
+        "plan",
+        help="energy and carbon by region and hour, peaks, a year, at a chosen volume",
+        description="Energy planning: what each policy has the regions draw, and when.",
+        allow_abbrev=False,
+    )
+    add_scenario_options(parser)
+    parser.add_argument("--policies", metavar="A,B", help=f"default: {','.join(DEFAULT_POLICIES)}")
+    parser.add_argument(
+        "--sessions-per-day",
+        metavar="N",
+        type=float,
+        help="conversations a day to scale to; default: as in the trace",
+    )
+    parser.add_argument(
+        "--carbon-price", metavar="PRICE", type=float, help="price of a tonne, in any currency"
+    )
+    parser.add_argument(
+        "--year", metavar="YYYY", type=int, help="project a year from four windows of this one"
+    )
+    parser.add_argument(
+        "--schedule", metavar="FILE.csv", type=Path, help="write energy by policy, region and hour"
+    )
+    add_executor_options(parser)
+    parser.add_argument("--json", action="store_true", help="print everything as JSON")
+    parser.set_defaults(run=_plan)
+
+
+def _plan(options: argparse.Namespace) -> None:
+    scenario = scenario_from(options)
+    chosen = policies_from(options.policies, DEFAULT_POLICIES)
+    if options.schedule is not None and options.schedule.suffix != ".csv":
+        raise InputError(f"--schedule {options.schedule.name!r} must end in .csv.")
+    if options.carbon_price is not None and not 0 <= options.carbon_price < float("inf"):
+        raise InputError(f"--carbon-price {options.carbon_price}: give a price of 0 or more.")
+    comparison = compare(scenario, chosen)
+    a_day = comparison.trace.n_sessions / scenario.window_days
+    volume = a_day if options.sessions_per_day is None else options.sessions_per_day
+    factor = planning.volume_factor(comparison, volume)
+    loads = {name: planning.hourly_load(comparison, name).times(factor) for name in chosen}
+    if options.schedule is not None:
+        _write_schedule(options.schedule, comparison, loads)
+    result: dict[str, Any] = {
+        "sessions_per_day": volume,
+        "policies": {
+            name: {
+                "energy_kwh_per_day": float(load.energy_kwh.sum()) / scenario.window_days,
+                "carbon_g_per_day": float(load.carbon_g.sum()) / scenario.window_days,
+                "regions": [
+                    {
+                        "region": row.region,
+                        "energy_kwh_per_day": float(energy) / scenario.window_days,
+                        "carbon_g_per_day": float(carbon) / scenario.window_days,
+                        "mean_kw": row.mean_kw,
+                        "peak_kw": row.peak_kw,
+                        "peak_hour_utc": row.peak_hour_utc.strftime("%Y-%m-%dT%H:%MZ"),
+                    }
+                    for row, energy, carbon in zip(
+                        load.peaks().itertuples(),
+                        load.energy_kwh.sum(axis=1),
+                        load.carbon_g.sum(axis=1),
+                        strict=True,
+                    )
+                ],
+            }
+            for name, load in loads.items()
+        },
+    }
+    if options.year is not None:
+        points = planning.season_points(scenario, options.year)
+        question = Question(tuple(chosen), chosen[0], half="all")
+        with open_executor(options.workers, options.cluster) as executor:
+            outcomes = dict(run_points(points, question, executor))
+        ordered = [outcomes[number] for number in range(len(points))]
+        for name in chosen:
+            year = planning.project_year(ordered, name, volume)
+            result["policies"][name]["year"] = {
+                "energy_kwh": year.energy_kwh,
+                "carbon_g": year.carbon_g,
+                "seasons": list(year.seasons),
+            }
+    if options.carbon_price is not None:
+        for one in result["policies"].values():
+            one["carbon_cost_per_day"] = one["carbon_g_per_day"] / G_PER_T * options.carbon_price
+    if options.json:
+        print(json.dumps(result, indent=2, ensure_ascii=False, allow_nan=False))
+    else:
+        print(_table(result, options.year))
+
+
+def _write_schedule(path: Path, comparison: Any, loads: dict[str, planning.HourlyLoad]) -> None:
+    try:
+        with path.open("w", encoding="utf-8", newline="") as file:
+            for number, load in enumerate(loads.values()):
+                frame = planning.schedule(comparison, load)
+                frame.to_csv(file, index=False, header=number == 0, lineterminator="\r\n")
+    except OSError as error:
+        raise InputError(f"The schedule cannot be written to {path.name}: {error}") from error
+
+
+def _table(result: dict[str, Any], year: int | None) -> str:
+    lines = [
+        f"{result['sessions_per_day']:,.0f} conversations a day",
+        "",
+        f"{'policy':<24}{'region':<24}{'kWh a day':>12}{'kg a day':>12}{'mean kW':>10}"
+        f"{'peak kW':>10}  peak hour UTC",
+    ]
+    for name, one in result["policies"].items():
+        lines.append(
+            f"{name:<24}{'all':<24}{one['energy_kwh_per_day']:>12,.2f}"
+            f"{one['carbon_g_per_day'] / G_PER_KG:>12,.3f}"
+        )
+        for row in one["regions"]:
+            lines.append(
+                f"{'':<24}{row['region']:<24}{row['energy_kwh_per_day']:>12,.2f}"
+                f"{row['carbon_g_per_day'] / G_PER_KG:>12,.3f}{row['mean_kw']:>10,.3f}"
+                f"{row['peak_kw']:>10,.3f}  {row['peak_hour_utc']}"
+            )
+        if "carbon_cost_per_day" in one:
+            lines.append(f"{'':<24}carbon costs {one['carbon_cost_per_day']:,.2f} a day")
+        if "year" in one:
+            whole = one["year"]
+            lines.append(
+                f"{'':<24}a year like {year}: {whole['energy_kwh']:,.0f} kWh, "
+                f"{whole['carbon_g'] / G_PER_KG:,.1f} kg"
+            )
+    return "\n".join(lines)

@@ -26,5 +26,11 @@ st.navigation(
             icon=":material/forum:",
             url_path="traffic-data",
         ),
+        st.Page(
+            "pages/method.py",
+            title="Method",
+            icon=":material/functions:",
+            url_path="how-it-is-computed",
+        ),
     ]
 ).run()

@@ -62,6 +62,20 @@ def significant(value: float | None, digits: int = 3) -> str:
     return number(value, max(decimals, 0))
 
 
+def exact(value: float | None, digits: int) -> str:
+    """``value`` to ``digits`` significant digits, without an exponent or trailing zeros.
+
+    For figures that others compute on with: whole numbers keep all of theirs.
+    """
+    if value is None or not math.isfinite(value):
+        return NOT_AVAILABLE
+    if value == 0:
+        return "0"
+    decimals = max(digits - 1 - math.floor(math.log10(abs(value))), 0)
+    text = number(value, decimals)
+    return text.rstrip("0").rstrip(".") if "." in text else text
+
+
 @dataclass(frozen=True)
 class Mass:
     """One scale for all masses of CO2e on a page, so that they can be read side by side."""

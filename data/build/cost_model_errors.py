@@ -2,8 +2,9 @@
 
     python data/build/cost_model_errors.py [--shared ../shared]
 
-Writes ``data/cost_model_errors.csv`` (errors by source, model, GPU type and quantity) and
-``data/saving_uncertainty.csv`` (how far the saving moves when energies are off by those errors).
+Writes ``data/cost_model_errors.csv`` (errors by source, model, GPU type and quantity),
+``data/saving_uncertainty.csv`` (how far the saving moves when energies are off by those errors)
+and the two tables in ``docs/method.md``.
 Reads the measurements from ``../shared/data/raw``, which stay there. Columns, what is compared
 with what, and what is independent: ``data/README.md``. The same inputs give the same tables.
 """
@@ -29,6 +30,8 @@ from carbonrouter_core.catalog import Catalog, EnergyCurve, load_catalog  # noqa
 from carbonrouter_core.deployments import Fleet  # noqa: E402
 from carbonrouter_core.engine import Prepared  # noqa: E402
 from carbonrouter_core.units import MS_PER_S  # noqa: E402
+
+METHOD = ROOT / "docs" / "method.md"
 
 ML_ENERGY_PROMPT_TOKENS = 150.0
 """Prompt length of the ML.ENERGY chats, which the source does not give: the one assumed when the
@@ -351,6 +354,73 @@ def uncertainty(size: Sigmas, traces: tuple[str, ...] = TRACES, draws: int = DRA
     return frame.round(dict.fromkeys(columns.split()[4:], 1))
 
 
+# --- The same in docs/method.md --------------------------------------------------------------
+
+QUANTITIES = {
+    "gpu_j_per_output_token": "energy, whole request",
+    "decode_j_per_token": "energy, decoding",
+    "prefill_j_per_prompt_token": "energy, prefill",
+    "inter_token_ms": "time between tokens",
+    "batch_latency_s": "time of a batch",
+    "prefill_ms": "time of prefill",
+}
+
+
+def _one_decimal(value: float) -> str:
+    return f"{value + 0.0:.1f}".replace("-", "\N{MINUS SIGN}")
+
+
+def errors_in_markdown(errors: pd.DataFrame) -> str:
+    """The table of errors over all models and servers of a source, weighted by points."""
+    frame = errors.assign(
+        source=errors.source.str.partition(",")[0],
+        order=errors.quantity.map(list(QUANTITIES).index),
+        size=errors.mean_absolute_error_percent * errors.points,
+        bias=errors.bias_percent * errors.points,
+    )
+    keys = ["order", "source", "gpu", "relation", "range"]
+    sums = frame.groupby(keys, sort=False)[["points", "size", "bias"]].sum()
+    lines = [
+        "| quantity | source | GPU type | relation to our energy points | batches | points "
+        "| error % | bias % |",
+        "|---|---|---|---|---|---|---|---|",
+    ]
+    for key, row in sums.sort_index(level="order", sort_remaining=False).iterrows():
+        order, source, gpu, relation, where = key
+        cells = [list(QUANTITIES.values())[order], source, gpu, relation, where]
+        cells += [f"{row.points:.0f}", _one_decimal(row["size"] / row.points)]
+        lines.append(f"| {' | '.join([*cells, _one_decimal(row.bias / row.points)])} |")
+    return "\n".join(lines)
+
+
+def uncertainty_in_markdown(frame: pd.DataFrame) -> str:
+    """The table of what the errors do to the saving."""
+    lines = [
+        "| data | policy | energies off | saving as it is | saving in 95 of 100 draws |",
+        "|---|---|---|---|---|",
+    ]
+    for row in frame.itertuples():
+        drawn = f"{_one_decimal(row.low_percent)} to {_one_decimal(row.high_percent)} %"
+        cells = [row.trace, row.policy, row.perturbed, f"{_one_decimal(row.saving_percent)} %"]
+        lines.append(f"| {' | '.join([*cells, drawn])} |")
+    return "\n".join(lines)
+
+
+def between_marks(text: str, mark: str, content: str) -> str:
+    """``text`` with ``content`` between its comments ``mark`` and ``end of mark``."""
+    head, start, rest = text.partition(f"<!-- {mark} -->\n")
+    _, end, tail = rest.partition(f"\n<!-- end of {mark} -->")
+    if not start or not end:
+        raise ValueError(f"docs/method.md has no place for {mark}.")
+    return f"{head}{start}{content}{end}{tail}"
+
+
+def write_method(text: str, errors: pd.DataFrame, uncertain: pd.DataFrame) -> str:
+    """docs/method.md with both tables as they are now."""
+    text = between_marks(text, "cost_model_errors", errors_in_markdown(errors))
+    return between_marks(text, "saving_uncertainty", uncertainty_in_markdown(uncertain))
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--shared", type=Path, default=ROOT.parent / "shared")
@@ -358,10 +428,12 @@ def main() -> None:
     if not raw.is_dir():
         sys.exit(f"There are no measurements in {raw}; name the folder with --shared.")
     frame = points(raw, load_catalog())
-    table(frame).to_csv(ROOT / "data" / "cost_model_errors.csv", index=False)
-    size = sigmas(frame)
-    print(f"log errors: {size}")
-    uncertainty(size).to_csv(ROOT / "data" / "saving_uncertainty.csv", index=False)
+    errors, size = table(frame), sigmas(frame)
+    print(f"standard deviations of log(measured / predicted): {size}")
+    uncertain = uncertainty(size)
+    errors.to_csv(ROOT / "data" / "cost_model_errors.csv", index=False)
+    uncertain.to_csv(ROOT / "data" / "saving_uncertainty.csv", index=False)
+    METHOD.write_text(write_method(METHOD.read_text("utf-8"), errors, uncertain), "utf-8")
 
 
 if __name__ == "__main__":

@@ -6,6 +6,10 @@ without a store, or while another process holds it.
 
 DuckDB lets one process write a file. Within a process there is one connection and a cursor for
 each thread, since one connection shared by threads mixes up their results.
+
+DuckDB keeps the blocks of what was deleted for what comes next; only at its end does its file
+shrink. Where much of it is free, what is left is copied into a new file that takes its place in
+one step: a process killed before or after leaves a whole store.
 """
 
 from __future__ import annotations
@@ -14,6 +18,7 @@ import json
 import os
 import sys
 import threading
+import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -25,7 +30,7 @@ import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from carbonrouter_core.database import connect, quiet
+from carbonrouter_core.database import Users, connect, quiet
 from carbonrouter_core.errors import InputError, StoreError, TraceError
 from carbonrouter_core.tables import unknown
 from carbonrouter_core.traces.builtin import BUILTIN_TRACES
@@ -40,6 +45,11 @@ MAX_NAME = 200
 """Characters of a name."""
 CHUNK_ROWS = 250_000
 """Turns written at a time within the one transaction of an import."""
+
+LEAST_FREE_BYTES = 2**20
+"""Free space worth copying the rest for (and only if it is over half of what is left)."""
+EXCHANGE_WAIT_S = 5.0
+"""How long a smaller file waits for others of this process to finish reading the old one."""
 
 Progress = Callable[[float], None]
 Migration = Callable[[Any], None]
@@ -150,11 +160,12 @@ class Store:
 
     def __init__(self, folder: Path, migrations: Sequence[Migration] = MIGRATIONS) -> None:
         self.path = folder / FILE_NAME
-        self._local = threading.local()
+        self._smaller = folder / f"{FILE_NAME}.smaller"
         self._writing = threading.RLock()
+        self._users = Users()
         try:
             folder.mkdir(parents=True, exist_ok=True)
-            self._connection = connect(str(self.path), memory_limit=MEMORY_LIMIT)
+            self._connect()
         except OSError as error:
             raise StoreError(
                 f"The store cannot be opened: {error.strerror} ({folder.name}). Set "
@@ -170,11 +181,21 @@ class Store:
         try:
             self._migrate(migrations)
         except BaseException:
-            self._connection.close()
+            self.close()
             raise
+        with suppress(OSError):
+            self._drop_smaller()  # of a process that was killed while it shrank the file
+        self._free_space()
+
+    def _connect(self) -> None:
+        self._connection = connect(str(self.path), memory_limit=MEMORY_LIMIT)
+        self._local = threading.local()
+        self._cursors: weakref.WeakSet[Any] = weakref.WeakSet()  # of all threads
 
     def close(self) -> None:
         """Close the file, so that another process can open it."""
+        for cursor in list(self._cursors):
+            cursor.close()
         self._connection.close()
 
     @property
@@ -182,6 +203,7 @@ class Store:
         cursor = getattr(self._local, "cursor", None)
         if cursor is None:
             cursor = self._local.cursor = quiet(self._connection.cursor())
+            self._cursors.add(cursor)
         return cursor
 
     def _migrate(self, migrations: Sequence[Migration]) -> None:
@@ -209,7 +231,7 @@ class Store:
     @contextmanager
     def transaction(self) -> Iterator[Any]:
         """A cursor whose work is stored as a whole when the block ends, or not at all."""
-        with self._writing:
+        with self._writing, self._users.one():
             cursor = self._cursor
             try:
                 cursor.execute("BEGIN")
@@ -228,28 +250,53 @@ class Store:
 
     def _rows(self, query: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
         try:
-            return list(self._cursor.execute(query, list(values)).fetchall())
+            with self._users.one():
+                return list(self._cursor.execute(query, list(values)).fetchall())
         except duckdb.Error as error:
             raise StoreError(f"The store could not be read: {_first_line(error)}.") from error
 
     def _arrow(self, query: str) -> pa.Table:
         try:
-            return self._cursor.sql(query).to_arrow_table()
+            with self._users.one():
+                return self._cursor.sql(query).to_arrow_table()
         except duckdb.Error as error:
             raise StoreError(f"The store could not be read: {_first_line(error)}.") from error
 
-    def used_bytes(self) -> int:
-        """Bytes of the file that hold something (what was deleted is free to be used again)."""
-        self._free_space()
-        block_size, used = self._rows("SELECT block_size, used_blocks FROM pragma_database_size()")[
-            0
-        ]
-        return int(block_size) * int(used)
-
     def _free_space(self) -> None:
-        # blocks of what was deleted are free only once a checkpoint has been written
-        with self._writing, suppress(duckdb.Error):
+        """Give back the space of what was deleted, where that is over half of what is left."""
+        with self._writing, suppress(StoreError, duckdb.Error, OSError):
+            # blocks of what was deleted are free only once a checkpoint has been written
             self._cursor.execute("CHECKPOINT")
+            size = "SELECT block_size * used_blocks FROM pragma_database_size()"
+            used = self._rows(size)[0][0]
+            # not by its free blocks: those of an import that was killed are not among them
+            if self.path.stat().st_size - used > max(LEAST_FREE_BYTES, used // 2):
+                self._shrink()
+
+    def _shrink(self) -> None:
+        """Put a copy of all there is in the place of the file."""
+        copy = str(self._smaller).replace("'", "''")
+        cursor = self._cursor
+        try:
+            self._drop_smaller()
+            name = cursor.execute("SELECT current_database()").fetchone()[0].replace('"', '""')
+            cursor.execute(f"ATTACH '{copy}' AS smaller")
+            try:
+                cursor.execute(f'COPY FROM DATABASE "{name}" TO smaller')
+            finally:
+                cursor.execute("DETACH smaller")
+            with self._users.none(EXCHANGE_WAIT_S) as idle:
+                if idle:
+                    # the old file is still open, hence locked: nobody can come in between
+                    os.replace(self._smaller, self.path)
+                    self.close()
+                    self._connect()
+        finally:
+            self._drop_smaller()
+
+    def _drop_smaller(self) -> None:
+        for path in (self._smaller, self._smaller.with_name(f"{self._smaller.name}.wal")):
+            path.unlink(missing_ok=True)
 
     # --- Traces ------------------------------------------------------------------------------
 

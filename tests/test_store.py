@@ -9,6 +9,7 @@ import threading
 from pathlib import Path
 
 import duckdb
+import numpy as np
 import pyarrow as pa
 import pytest
 
@@ -28,6 +29,8 @@ from carbonrouter_core.traces.files import staged_trace
 from carbonrouter_core.traces.staging import stage
 
 ROOT = Path(__file__).resolve().parents[1]
+RANDOM = pa.table({"x": np.random.default_rng(0).random(500_000)})
+"""4 MB that cannot be packed."""
 HEADER = "session,turn,new_prompt_tokens,output_tokens"
 
 
@@ -120,20 +123,133 @@ def test_an_import_that_fails_half_way_leaves_nothing(store: Store, tmp_path: Pa
 
 
 def test_deleting_a_trace_frees_its_space(store: Store, tmp_path: Path) -> None:
-    with stage([table(tmp_path / "t.csv", 200_000, 999)]) as staged:
-        store.save_trace(staged, "small")
-        with_one = store.used_bytes()
+    with stage([table(tmp_path / "t.csv", 500_000, 999)]) as staged:
+        store.save_trace(staged, "large")
+        with stage([table(tmp_path / "s.csv", 50)]) as small:
+            store.save_trace(small, "small")  # behind it in the file, which cannot be cut off
+        with_both = store.path.stat().st_size
         for _ in range(3):
-            store.save_trace(staged, "large")
-            assert store.used_bytes() >= with_one + 500_000
             store.delete_trace("large")
-            assert store.used_bytes() <= with_one + 300_000
-        size = store.path.stat().st_size
-        store.save_trace(staged, "large")  # goes where the others were
-        assert store.path.stat().st_size <= size + 300_000
+            assert store.path.stat().st_size < 0.6 * with_both
+            store.save_trace(staged, "large")
+            assert store.path.stat().st_size < 1.6 * with_both
     assert [one.name for one in store.traces()] == ["large", "small"]
+    assert store.load_trace("small").n_turns == 50
     with pytest.raises(TraceError):
         store.delete_trace("nobody")
+
+
+def test_the_file_shrinks_while_others_read_it(store: Store, tmp_path: Path) -> None:
+    store.save_table("random", "large", RANDOM)
+    with stage([table(tmp_path / "t.csv", 5_000)]) as staged:
+        store.save_trace(staged, "small")
+    expected = store.load_trace("small").sha256
+    found: list[object] = []
+    deleted = threading.Event()
+
+    def read() -> None:
+        try:
+            last = False
+            while not last:
+                last = deleted.is_set()
+                found.append(store.load_trace("small").sha256 == expected)
+        except BaseException as error:
+            found.append(error)
+
+    threads = [threading.Thread(target=read) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    store.delete_table("random", "large")
+    deleted.set()
+    for thread in threads:
+        thread.join()
+    assert set(found) == {True}
+    assert store.path.stat().st_size < 2_000_000
+
+
+def test_who_does_not_let_go_only_puts_off_the_shrinking(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("carbonrouter_core.store.EXCHANGE_WAIT_S", 0.01)
+    store.save_table("random", "large", RANDOM)
+    store.save_scenario("kept", "{}")
+    store.save_table("random", "last", RANDOM.slice(400_000))
+    inside, out = threading.Event(), threading.Event()
+
+    def use() -> None:
+        with store._users.one():
+            inside.set()
+            out.wait()
+
+    user = threading.Thread(target=use)
+    user.start()
+    inside.wait()
+    store.delete_table("random", "large")
+    out.set()
+    user.join()
+    assert store.path.stat().st_size > 4_000_000
+    assert store.table_names("random") == ["last"]
+    close_store()
+    again = open_store()
+    assert again.path.stat().st_size < 2_500_000
+    assert again.load_table("random", "last")[0] == RANDOM.slice(400_000)
+    assert again.load_scenario("kept").text == "{}"
+
+
+def test_a_full_disk_only_keeps_the_file_from_shrinking(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*paths: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    store.save_table("random", "large", RANDOM)
+    store.save_table("random", "last", RANDOM.slice(400_000))
+    monkeypatch.setattr(os, "replace", full)
+    store.delete_table("random", "large")
+    assert [path.name for path in store.path.parent.iterdir()] == [FILE_NAME]
+    store.save_table("random", "again", RANDOM)
+    assert store.load_table("random", "again")[0] == RANDOM
+
+
+SHRINKING = """
+import os, sys, time
+from carbonrouter_core import store
+
+replace = os.replace
+
+def stop(old, new):
+    if sys.argv[1] == "after":
+        replace(old, new)
+    print("here", flush=True)
+    time.sleep(60)
+
+os.replace = stop
+store.open_store().delete_table("random", "large")
+"""
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_a_process_killed_while_the_file_shrinks_leaves_a_whole_store(
+    store: Store, tmp_path: Path, when: str
+) -> None:
+    store.save_table("random", "large", RANDOM)
+    with stage([table(tmp_path / "t.csv", 50)]) as staged:
+        store.save_trace(staged, "small")
+    before = store.load_trace("small").sha256
+    close_store()
+    process = subprocess.Popen(
+        [sys.executable, "-c", SHRINKING, when], cwd=ROOT, stdout=subprocess.PIPE, text=True
+    )
+    assert process.stdout is not None
+    assert process.stdout.readline() == "here\n"
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    process.stdout.close()
+    again = open_store()
+    assert [one.name for one in again.traces()] == ["small"]
+    assert again.load_trace("small").sha256 == before
+    assert again.path.stat().st_size < 2_000_000
+    assert [path.name for path in again.path.parent.iterdir()] == [FILE_NAME]
 
 
 KILLED = """
@@ -159,8 +275,8 @@ def test_a_process_killed_while_importing_leaves_what_was_there(
     with stage([table(tmp_path / "first.csv", 50)]) as staged:
         store.save_trace(staged, "first")
     before = store.load_trace("first").sha256
-    used = store.used_bytes()
     close_store()
+    size = store.path.stat().st_size
     process = subprocess.Popen(
         [sys.executable, "-c", KILLED, str(path)],
         cwd=ROOT,
@@ -176,7 +292,7 @@ def test_a_process_killed_while_importing_leaves_what_was_there(
     again = open_store()
     assert [one.name for one in again.traces()] == ["first"]
     assert again.load_trace("first").sha256 == before
-    assert again.used_bytes() <= used + 300_000
+    assert again.path.stat().st_size <= size + 300_000
     tables = again._rows("SELECT table_name FROM information_schema.tables")
     assert len([name for (name,) in tables if name.startswith("turns_")]) == 1
     with stage([path]) as staged:  # and the import can be done again

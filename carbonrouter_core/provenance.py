@@ -50,7 +50,7 @@ def fingerprints(prepared: Prepared) -> dict[str, str]:
         "trace": placed.trace.sha256,
         "placement": _sha256((placed.start_s, placed.user, placed.difficulty)),
         "deployments": _sha256(deployments.fleet, "\x1f".join(names)),
-        "carbon_intensity": _sha256((prepared.intensity,)),
+        "carbon_intensity": _sha256((prepared.intensity, prepared.known_intensity)),
     }
 
 

@@ -47,7 +47,7 @@ class Scenario:
     range; whether the choices can be run together is checked where they meet the catalog.
     """
 
-    name: str = _field("Paper", "name of the scenario", max_length=200)
+    name: str = _field("Paper", "name of the scenario", max_length=120)
     trace: str = _field("sharegpt", "trace: a built-in name, or the path of a file")
     window_start: date = _field(date(2024, 5, 13), "first day of the window, from 00:00 UTC")
     window_days: int = _field(14, "length of the window", "d", low=1, high=366)

@@ -300,7 +300,9 @@ def test_metadata_tells_what_the_figures_rest_on(
     assert keys["preset"] == "Paper"
     assert keys["region.europe-west2.zone"] == "GB"
     assert keys["region.europe-west2.pue_basis"] == "assumed: none is published"
-    assert keys["region.us-west2.intensity_granularity"] == "3 h"
+    assert keys["region.us-west2.intensity_granularity"] == "3-hour means"
+    assert keys["region.us-west2.intensity_licence"] == "ODbL 1.0"
+    assert "Electricity Maps" in keys["region.us-west2.intensity_source"]
     assert keys["region.us-west2.intensity_years"] == "2024"
     assert "location-based" in keys["accounting"]
     assert keys["carbon_basis"] == "lifecycle"

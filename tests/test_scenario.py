@@ -290,7 +290,7 @@ def test_a_number_too_long_to_print_is_refused_too() -> None:
         ("gaps", "weibull", "it must be one of mooncake, ragpulse"),
         ("embodied", 1, "embodied is 1; it must be true or false"),
         ("embodied", "true", "embodied is 'true'; it must be true or false"),
-        ("name", 5, "name is 5; it must be text of at most 200 characters"),
+        ("name", 5, "name is 5; it must be text of at most 120 characters"),
         ("trace", ["sharegpt"], "trace is ['sharegpt']; it must be text"),
     ],
 )
@@ -300,7 +300,7 @@ def test_a_bad_value_is_refused_naming_the_field(field: str, bad: Any, what: str
 
 def test_a_name_of_5000_characters_is_refused_in_a_readable_line() -> None:
     text = refusal(name="x" * 5000)
-    assert "text of at most 200 characters" in text
+    assert "text of at most 120 characters" in text
     assert len(text) < 1000
 
 

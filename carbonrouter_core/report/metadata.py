@@ -4,25 +4,27 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple
 
 import numpy as np
-import pandas as pd
 
 from carbonrouter_core import provenance
-from carbonrouter_core.carbon_intensity import ZoneSeries, utc_text
+from carbonrouter_core.carbon_intensity import utc_text
 from carbonrouter_core.errors import StoreError
+from carbonrouter_core.intensity.knowledge import MEANING as KNOWLEDGE_MEANING
 from carbonrouter_core.report.fields import neutral
 from carbonrouter_core.results import Comparison
 from carbonrouter_core.scenario import FIELDS, PRESETS, Scenario
 from carbonrouter_core.store import existing_store
 from carbonrouter_core.traces.builtin import BUILTIN_TRACES
-from carbonrouter_core.units import S_PER_HOUR
 
 LOCATION_BASED = "location-based (the grid each site stands on; no contracts or certificates)"
-AVERAGE = "average (not marginal)"
 FUNCTIONAL_UNIT = "one served turn; also one session, and 1000 output tokens"
+KIND_MEANING = {
+    "average": "average (all power of the grid, by its sources)",
+    "marginal": "marginal (the plant that one more kWh starts)",
+}
 UNKNOWN = "not recorded"
 
 
@@ -75,7 +77,8 @@ def metadata(comparison: Comparison, generated_utc: datetime) -> list[Fact]:
         Fact("window_start_utc", utc_text(scenario.window_start_s)),
         Fact("window_end_utc", utc_text(scenario.window_end_s)),
         Fact("carbon_basis", scenario.carbon_basis),
-        Fact("intensity_kind", AVERAGE),
+        Fact("intensity_kind", KIND_MEANING[scenario.intensity_kind]),
+        Fact("intensity_known_to_policies", KNOWLEDGE_MEANING[scenario.intensity_knowledge]),
         Fact("accounting", LOCATION_BASED),
         Fact("embodied_in_total", False),
         Fact("embodied_in_choice", scenario.embodied),
@@ -103,42 +106,40 @@ def sites(comparison: Comparison) -> list[dict[str, Any]]:
     prepared = comparison.prepared
     scenario = prepared.scenario
     rows = []
-    for row, region, series in zip(
+    for row, region, source in zip(
         comparison.sites().to_dict("records"),
         prepared.deployments.regions,
-        prepared.series,
+        prepared.intensity_sources,
         strict=True,
     ):
         own_pue = row["region"] in scenario.pue_overrides
-        assumed = "assumed: none is published"
-        basis = (
-            "set by the user" if own_pue else assumed if row["pue_assumed"] else region.pue_source
-        )
+        published = "assumed: none is published" if row["pue_assumed"] else region.pue_source
         rows.append(
             {
                 "region": row["region"],
+                "city": row["city"],
                 "zone": row["zone"],
                 "pue": row["pue"],
-                "pue_basis": basis,
+                "pue_basis": "set by the user" if own_pue else published,
                 "mean_intensity_g_per_kwh": row["mean_intensity_g_per_kwh"],
                 "intensity_estimated_share": row["estimated_share"],
-                **intensity_source(series, scenario),
+                "intensity_series": source.series if source.own else "built in",
+                "intensity_source": source.source,
+                "intensity_licence": source.licence,
+                "intensity_kind": source.kind,
+                "intensity_granularity": source.granularity,
+                "intensity_years": years(scenario),
+                "intensity_sha256": source.sha256,
             }
         )
     return rows
 
 
-def intensity_source(series: ZoneSeries, scenario: Scenario) -> dict[str, Any]:
-    """Where a zone's carbon intensity is from, as named columns."""
-    first, last = pd.to_datetime([scenario.window_start_s, scenario.window_end_s - 1], unit="s")
-    years = str(first.year) if first.year == last.year else f"{first.year}-{last.year}"
-    step_h = series.step_s / S_PER_HOUR
-    return {
-        "intensity_source": series.source,
-        "intensity_licence": "ODbL 1.0",
-        "intensity_years": years,
-        "intensity_granularity": f"{step_h:g} h",
-    }
+def years(scenario: Scenario) -> str:
+    """The year of the window, or the years it touches."""
+    last = scenario.window_start + timedelta(days=scenario.window_days - 1)
+    first = scenario.window_start.year
+    return str(first) if first == last.year else f"{first}-{last.year}"
 
 
 def row_counts(trace: str) -> dict[str, Any]:

@@ -566,12 +566,7 @@ class TurnRows:
 
     def estimated_share(self) -> np.ndarray:
         """Share of the intensity that its source had estimated; NaN where it does not say."""
-        start_s = self.of(_start_utc_s(self.rows.comparison))
-        share = np.full(len(start_s), np.nan)
-        for number, series in enumerate(self.rows.comparison.prepared.series):
-            here = self.region == number
-            share[here] = series.estimated_at(start_s[here])
-        return share
+        return self.rows.comparison.prepared.estimated_share[self.turns, self.region]
 
 
 REASONS: dict[int, str] = {

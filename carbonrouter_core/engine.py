@@ -16,6 +16,7 @@ from carbonrouter_core.errors import TraceError
 from carbonrouter_core.fairness import raised_floors
 from carbonrouter_core.intensity.choice import IntensitySource, OwnSeries, choose
 from carbonrouter_core.intensity.knowledge import known_by_region
+from carbonrouter_core.intensity.stored import stored_series
 from carbonrouter_core.kernel import Rules, make_rules, with_floors
 from carbonrouter_core.observed import run_as_served
 from carbonrouter_core.policies import AS_SERVED, POLICIES, policy
@@ -116,7 +117,8 @@ def prepare(
 ) -> Prepared:
     """Check that ``scenario`` can run, place its trace in time and look up the grid.
 
-    ``own_series``: carbon-intensity series by zone that go before the built-in ones.
+    ``own_series``: carbon-intensity series by zone that go before the built-in ones; left out,
+    those in the store, unless the scenario does without them.
     Raises a subclass of :class:`~.errors.InputError` that says what to change.
     """
     catalog = catalog or load_catalog()
@@ -135,11 +137,14 @@ def prepare(
     )
     deployments = build_deployments(scenario, catalog, trace, placed.user_regions)
     time_s = scenario.window_start_s + placed.start_s
+    own, locked = own_series or {}, ""
+    if own_series is None and scenario.own_intensity:
+        own, locked = stored_series(region.zone for region in deployments.regions)
     chosen = choose(
         scenario,
         [region.region for region in deployments.regions],
         [region.zone for region in deployments.regions],
-        own_series or {},
+        own,
         last_s=float(time_s.max()),
         movable=trace.start_s is None,  # its own times have no window to move
     )
@@ -160,7 +165,7 @@ def prepare(
             None if knowledge == "current" else known_by_region(chosen.series, time_s, knowledge)
         ),
         intensity_sources=chosen.sources,
-        intensity_notes=chosen.notes,
+        intensity_notes=(*chosen.notes, *([locked] if locked else [])),
     )
     return replace(prepared, fair_floors=fair_floors(prepared))
 

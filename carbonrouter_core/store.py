@@ -97,6 +97,15 @@ class StoredText:
 
 
 @dataclass(frozen=True)
+class StoredTable:
+    """A table of some kind in the store: what was stored beside it, without its rows."""
+
+    name: str
+    meta: Mapping[str, Any] = field(repr=False)
+    created_utc: datetime
+
+
+@dataclass(frozen=True)
 class StoredRun:
     """A run: what was computed, from what, and its figures. ``id`` is 0 before it is stored."""
 
@@ -552,6 +561,14 @@ class Store:
         """Names of the tables of a kind."""
         rows = self._rows("SELECT name FROM tables WHERE kind = $1 ORDER BY name", [kind])
         return [str(row[0]) for row in rows]
+
+    def tables(self, kind: str) -> list[StoredTable]:
+        """The tables of a kind, newest first."""
+        rows = self._rows(
+            "SELECT name, meta, epoch(created_utc) FROM tables WHERE kind = $1 ORDER BY id DESC",
+            [kind],
+        )
+        return [StoredTable(row[0], json.loads(row[1]), _utc(row[2])) for row in rows]
 
     def load_table(self, kind: str, name: str) -> tuple[pa.Table, dict[str, Any]]:
         """A table and what was stored beside it."""

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
-from carbonrouter_core.commands import import_trace
+from carbonrouter_core.commands import import_intensity, import_trace
 
-KINDS = (import_trace,)
+KINDS = (import_trace, import_intensity)
 
 
 def add_to(commands: Any) -> None:
     """Add this command to the parser."""
     parser = commands.add_parser(
         "import",
-        help="store a trace of your own",
+        help="store a trace or a carbon-intensity series of your own",
         description="Store data of your own, once it has been checked.",
         allow_abbrev=False,
     )

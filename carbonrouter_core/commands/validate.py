@@ -11,7 +11,16 @@ import json
 from collections.abc import Callable
 from typing import Any
 
+from carbonrouter_core.commands.import_intensity import (
+    add_intensity_options,
+    intensity_options_of,
+)
 from carbonrouter_core.commands.import_trace import add_file_options, options_of, progress
+from carbonrouter_core.errors import TraceError
+from carbonrouter_core.intensity.importers import INTENSITY_IMPORTERS, is_intensity
+from carbonrouter_core.intensity.staging import stage_intensity
+from carbonrouter_core.sites import own_zones
+from carbonrouter_core.traces.sources import Source
 from carbonrouter_core.traces.staging import stage
 
 Check = Callable[[argparse.Namespace], str | None]
@@ -26,8 +35,35 @@ def add_to(commands: Any) -> None:
         allow_abbrev=False,
     )
     add_file_options(parser)
+    add_intensity_options(parser)
     parser.add_argument("--json", action="store_true", help="print the report as JSON")
     parser.set_defaults(run=_validate)
+
+
+def _intensity(options: argparse.Namespace) -> str | None:
+    """The report of a carbon-intensity file; None where it is none."""
+    if options.format is None:
+        path = options.files[0]
+        try:
+            if not is_intensity(Source(path, path.name)):
+                return None
+        except TraceError:  # a folder, or what cannot be read: the check of traces says so
+            return None
+    elif options.format not in INTENSITY_IMPORTERS or options.format == "own":
+        return None
+    staged = stage_intensity(
+        options.files,
+        options.format,
+        options=intensity_options_of(options),
+        own_zones=own_zones(),
+        progress=progress("reading"),
+    )
+    report = staged.report
+    shown = json.dumps(report.to_dict(), indent=2) if options.json else str(report)
+    if not report.can_store:
+        print(shown)
+        staged.require(done="stored, nor could it be")
+    return shown
 
 
 def _trace(options: argparse.Namespace) -> str:
@@ -43,7 +79,7 @@ def _trace(options: argparse.Namespace) -> str:
         return shown
 
 
-CHECKS: tuple[Check, ...] = (_trace,)
+CHECKS: tuple[Check, ...] = (_intensity, _trace)
 """Asked in turn; traces last, since they say what is wrong with an unknown file."""
 
 

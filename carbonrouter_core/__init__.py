@@ -4,7 +4,6 @@
 >>> compare(Scenario()).saving("carbonrouter")  # doctest: +SKIP
 """
 
-from carbonrouter_core.catalog import load_catalog
 from carbonrouter_core.engine import compare, find_trace, prepare, run_policy
 from carbonrouter_core.errors import (
     CarbonRouterError,
@@ -19,6 +18,7 @@ from carbonrouter_core.policies import BASELINE, POLICIES
 from carbonrouter_core.results import FIGURES, Comparison, Interval
 from carbonrouter_core.router import CarbonRouter, Decision, LiveTurn
 from carbonrouter_core.scenario import FIELDS, PRESETS, Scenario, preset
+from carbonrouter_core.sites import load_catalog
 from carbonrouter_core.traces.builtin import BUILTIN_TRACES
 
 __version__ = "0.1.0"

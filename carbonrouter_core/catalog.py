@@ -161,7 +161,7 @@ class Catalog:
     rtt_basis: Mapping[tuple[str, str], str]
 
 
-def load_catalog(
+def read_catalog(
     models: Path | None = None,
     gpus: Path | None = None,
     regions: Path | None = None,
@@ -169,6 +169,8 @@ def load_catalog(
     region_rtt_ms: Path | None = None,
 ) -> Catalog:
     """The catalog from the built-in tables, each replaced by the CSV given for it.
+
+    Without the user's own sites: see :func:`.sites.load_catalog`.
 
     Raises :class:`CatalogError` naming file and line where a table is wrong.
     """

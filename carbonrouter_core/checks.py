@@ -13,6 +13,7 @@ from carbonrouter_core.catalog import Catalog
 from carbonrouter_core.deployments import does_not_fit, no_energy, no_gpu, no_round_trip
 from carbonrouter_core.errors import InputError
 from carbonrouter_core.intensity.choice import OwnSeries, candidates, choose
+from carbonrouter_core.intensity.stored import own_series_of
 from carbonrouter_core.scenario import DEFAULT_GPU_REGIONS, Scenario
 from carbonrouter_core.tables import unknown
 
@@ -133,7 +134,10 @@ def problems(
 ) -> tuple[Problem, ...]:
     """All that is wrong with ``scenario``; what only its trace can tell is left to ``prepare``.
 
-    ``own_series``: carbon-intensity series by zone that go before the built-in ones.
+    ``own_series``: carbon-intensity series by zone that go before the built-in ones; left out,
+    those in the store.
     """
     found = [problem for check in CHECKS for problem in check(scenario, catalog)]
-    return (*found, *check_carbon_intensity(scenario, catalog, own_series or {}))
+    known = [catalog.regions[name].zone for name in scenario.regions if name in catalog.regions]
+    own, _ = own_series_of(scenario, known, own_series)
+    return (*found, *check_carbon_intensity(scenario, catalog, own))

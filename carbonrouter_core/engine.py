@@ -10,13 +10,13 @@ from pathlib import Path
 import numpy as np
 
 from carbonrouter_core.carbon_intensity import ZoneSeries, intensity_by_region
-from carbonrouter_core.catalog import Catalog, load_catalog
+from carbonrouter_core.catalog import Catalog
 from carbonrouter_core.deployments import Deployments, build_deployments
 from carbonrouter_core.errors import TraceError
 from carbonrouter_core.fairness import raised_floors
 from carbonrouter_core.intensity.choice import IntensitySource, OwnSeries, choose
 from carbonrouter_core.intensity.knowledge import known_by_region
-from carbonrouter_core.intensity.stored import stored_series
+from carbonrouter_core.intensity.stored import own_series_of
 from carbonrouter_core.kernel import Rules, make_rules, with_floors
 from carbonrouter_core.observed import run_as_served
 from carbonrouter_core.policies import AS_SERVED, POLICIES, policy
@@ -24,6 +24,7 @@ from carbonrouter_core.quality import QualityFit
 from carbonrouter_core.results import Comparison, Run
 from carbonrouter_core.scenario import Scenario
 from carbonrouter_core.simulation import charge, replay
+from carbonrouter_core.sites import load_catalog
 from carbonrouter_core.store import existing_store
 from carbonrouter_core.tables import nearest
 from carbonrouter_core.traces.builtin import BUILTIN_TRACES, builtin_trace
@@ -137,13 +138,12 @@ def prepare(
     )
     deployments = build_deployments(scenario, catalog, trace, placed.user_regions)
     time_s = scenario.window_start_s + placed.start_s
-    own, locked = own_series or {}, ""
-    if own_series is None and scenario.own_intensity:
-        own, locked = stored_series(region.zone for region in deployments.regions)
+    zones = [region.zone for region in deployments.regions]
+    own, locked = own_series_of(scenario, zones, own_series)
     chosen = choose(
         scenario,
         [region.region for region in deployments.regions],
-        [region.zone for region in deployments.regions],
+        zones,
         own,
         last_s=float(time_s.max()),
         movable=trace.start_s is None,  # its own times have no window to move

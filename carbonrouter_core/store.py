@@ -172,6 +172,8 @@ class Store:
         self._smaller = folder / f"{FILE_NAME}.smaller"
         self._writing = threading.RLock()
         self._users = Users()
+        self.changes = 0
+        """How often something was written: tells what was read before from what is there now."""
         try:
             folder.mkdir(parents=True, exist_ok=True)
             self._connect()
@@ -246,6 +248,7 @@ class Store:
                 cursor.execute("BEGIN")
                 yield cursor
                 cursor.execute("COMMIT")
+                self.changes += 1
             except duckdb.Error as error:
                 with suppress(duckdb.Error):
                     cursor.execute("ROLLBACK")

@@ -33,7 +33,7 @@ _COMMA_GROUPED = re.compile(r"[+-]?\d{1,3}(\.\d{3})+,\d+|[+-]?\d{1,3}(\.\d{3}){2
 _UNCLEAR = re.compile(r"[+-]?[1-9]\d{0,2},\d{3}")
 _UNIT_WORDS = (
     (re.compile(r"lbs?[\s_]*(co2e?q?)?([\s_]*per[\s_]*|[\s_]*/[\s_]*)mwh"), "lb/MWh"),
-    (re.compile(r"\bkg[\s_]*(co2e?q?)?([\s_]*per[\s_]*|[\s_]*/[\s_]*)kwh"), "kg/kWh"),
+    (re.compile(r"(?<![a-z])kg[\s_]*(co2e?q?)?([\s_]*per[\s_]*|[\s_]*/[\s_]*)kwh"), "kg/kWh"),
     (re.compile(r"(?<![a-z])kg[\s_]*(co2e?q?)?([\s_]*per[\s_]*|[\s_]*/[\s_]*)mwh"), "kg/MWh"),
     (re.compile(r"(?<![a-z])t(ons?|onnes?)?[\s_]*(co2e?q?)?([\s_]*per[\s_]*|[\s_]*/[\s_]*)mwh"),
      "t/MWh"),
@@ -44,8 +44,13 @@ _UNIT_WORDS = (
 
 def unit_in(text: str) -> str | None:
     """The unit that a column name or a unit field says, as in :data:`G_PER_KWH`."""
-    plain = text.lower().replace("\N{SUBSCRIPT TWO}", "2").replace("\N{SUPERSCRIPT TWO}", "2")
+    plain = plain_name(text)
     return next((unit for pattern, unit in _UNIT_WORDS if pattern.search(plain)), None)
+
+
+def plain_name(text: str) -> str:
+    """A column name in lower case, with CO2 written in plain digits."""
+    return text.lower().replace("\N{SUBSCRIPT TWO}", "2").replace("\N{SUPERSCRIPT TWO}", "2")
 
 
 @dataclass(frozen=True)

@@ -397,7 +397,7 @@ class _Work:
         table = pd.DataFrame(
             {"row": rows, "utc_s": utc_s, "value": values, "estimated": estimated,
              "forecast": np.nan if forecast is None else forecast}
-        ).sort_values(["utc_s", "row"], kind="stable")  # fmt: skip
+        ).dropna(subset="utc_s")  # fmt: skip
         table = self._without_duplicates(table)
         step_s = self._step(table, zone)
         if step_s is None:

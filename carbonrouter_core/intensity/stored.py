@@ -16,6 +16,7 @@ from carbonrouter_core.carbon_intensity import ZoneSeries
 from carbonrouter_core.errors import IntensityError, StoreError
 from carbonrouter_core.intensity.choice import OwnSeries
 from carbonrouter_core.intensity.staging import StagedIntensity
+from carbonrouter_core.scenario import Scenario
 from carbonrouter_core.store import Store, existing_store, open_store
 
 KIND = "intensity"
@@ -127,6 +128,18 @@ def stored_series(zones: Iterable[str]) -> tuple[OwnSeries, str]:
     except StoreError as error:
         return {}, f"Your own carbon-intensity series could not be looked at: {error}"
     return found, ""
+
+
+def own_series_of(
+    scenario: Scenario, zones: Iterable[str], given: OwnSeries | None = None
+) -> tuple[OwnSeries, str]:
+    """The series that go before the built-in ones, and why the store could not be looked at.
+
+    ``given`` ones, or those in the store unless the scenario does without them.
+    """
+    if given is not None:
+        return given, ""
+    return stored_series(zones) if scenario.own_intensity else ({}, "")
 
 
 @lru_cache(maxsize=32)

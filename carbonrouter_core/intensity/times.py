@@ -180,8 +180,9 @@ def _localise(
     for zone in pd.unique(zones[twice]):
         rows = np.flatnonzero(zones == zone)
         steps = np.diff(wall_s[rows])
-        forward = bool((steps >= -S_PER_HOUR).all() and steps.sum() > 0)
-        backward = bool((steps <= S_PER_HOUR).all() and steps.sum() < 0)
+        rises, falls = int((steps > 0).sum()), int((steps < 0).sum())
+        forward = bool((steps >= -S_PER_HOUR).all()) and rises > falls
+        backward = bool((steps <= S_PER_HOUR).all()) and falls > rises
         for wall in np.unique(wall_s[rows[twice[rows]]]):
             same = rows[wall_s[rows] == wall]
             if len(same) > 2:

@@ -13,7 +13,7 @@ from carbonrouter_core.intensity.importers.base import (
     header,
     text_columns,
 )
-from carbonrouter_core.intensity.numbers import unit_in
+from carbonrouter_core.intensity.numbers import plain_name, unit_in
 from carbonrouter_core.intensity.times import has_offset
 from carbonrouter_core.traces.report import Findings
 from carbonrouter_core.traces.sources import Progress, Source
@@ -31,6 +31,7 @@ ZONES = ("zone", "zone_id", "zone id", "region", "area", "grid", "ba", "bidding_
 _INTENSITY = re.compile(r"intensity|co2|carbon|emission|g[_\s/]*(per[_\s]*)?kwh|moer|aoer")
 _LIFECYCLE = re.compile(r"life[\s_-]?cycle|\blca\b|_lca")
 _DIRECT = re.compile(r"direct|combustion|operational|moer|aoer")
+_BASIS = re.compile(f"{_LIFECYCLE.pattern}|{_DIRECT.pattern}")
 _NOT_VALUE = re.compile(r"percent|%|estimat|method|source|basis|unit|index|rating|free")
 
 
@@ -49,17 +50,20 @@ def _columns(source: Source) -> tuple[dict[str, str], dict[str, Fact]]:
             facts["timezone"] = Fact("UTC", f"the column name {time!r}")
     if zone := find_column(names, *ZONES):
         columns["zone"] = zone
+    named = {
+        name: plain_name(name)
+        for name in names
+        if name not in columns.values() and not _NOT_VALUE.search(plain_name(name))
+    }
+    forecasts = [name for name, plain in named.items() if "forecast" in plain]
     values = [
         name
-        for name in names
-        if name not in columns.values()
-        and (_INTENSITY.search(name.lower()) or name.lower() in ("value", "values", "wert"))
-        and not _NOT_VALUE.search(name.lower())
+        for name, plain in named.items()
+        if name not in forecasts
+        and (_INTENSITY.search(plain) or _BASIS.search(plain) or plain in ("value", "wert"))
     ]
-    forecasts = [name for name in values if "forecast" in name.lower()]
-    values = [name for name in values if name not in forecasts]
     for name in values:
-        lower = name.lower()
+        lower = plain_name(name)
         if _LIFECYCLE.search(lower):
             columns.setdefault("lifecycle", name)
         elif _DIRECT.search(lower):
@@ -73,8 +77,8 @@ def _columns(source: Source) -> tuple[dict[str, str], dict[str, Fact]]:
         columns["value"] = unnamed[0]
     if len(forecasts) == 1:
         columns["forecast"] = forecasts[0]
-    estimated = next((name for name in names if re.search(r"estimat|geschätzt", name.lower())
-                      and "method" not in name.lower()), None)  # fmt: skip
+    estimated = next((name for name in names if re.search(r"estimat|geschätzt", plain_name(name))
+                      and "method" not in plain_name(name)), None)  # fmt: skip
     if estimated:
         columns["estimated"] = estimated
     return columns, facts
@@ -88,7 +92,7 @@ def _recognise(source: Source) -> str | None:
     if "time" not in columns or not found:
         return None
     name = columns[next(iter(found))]
-    if not _INTENSITY.search(name.lower()) and "zone" not in columns:
+    if not _INTENSITY.search(plain_name(name)) and "zone" not in columns:
         return None
     return f"it has a column of times ({columns['time']}) and one of intensity ({name})"
 

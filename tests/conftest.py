@@ -3,6 +3,7 @@
 import os
 import shutil
 import subprocess
+import tempfile
 from pathlib import Path
 from typing import NoReturn
 
@@ -10,6 +11,12 @@ import pytest
 from hypothesis import settings
 
 ROOT = Path(__file__).resolve().parents[1]
+
+# Whoever runs the tests may have series and sites of their own, which would be used: no test sees
+# that store. One that stores something names a folder of its own.
+os.environ["CARBONROUTER_HOME"] = str(
+    Path(tempfile.gettempdir()) / f"carbonrouter-tests-{os.getpid()}"
+)
 
 # Compiling a kernel or a busy machine makes single examples slow; that is no failure.
 settings.register_profile("carbonrouter", deadline=None)

@@ -95,19 +95,15 @@ def test_the_newest_series_goes_first_also_under_a_name_used_before(tmp_path: Pa
         keep(table(tmp_path / "a.csv"), "new")
 
 
-def test_deleting_frees_space(tmp_path: Path) -> None:
-    keep(table(tmp_path / "a.csv", days=1))
-    small = open_store().used_bytes()
-    rng = np.random.default_rng(1)
-    path = table(tmp_path / "b.csv", days=366 * 3)
-    lines = path.read_text().splitlines()
-    noise = rng.uniform(100, 900, len(lines))
-    path.write_text("\n".join([lines[0], *(line.replace("77.0", f"{n:.6f}") for line, n in
-                                           zip(lines[1:], noise[1:], strict=True))]))  # fmt: skip
-    keep(path, "big")
-    assert open_store().used_bytes() > small
-    delete_intensity("big")
-    assert open_store().used_bytes() <= small
+def test_deleting_a_series_leaves_nothing_of_it(tmp_path: Path) -> None:
+    keep(table(tmp_path / "a.csv"), "kept")
+    keep(table(tmp_path / "b.csv", value=80.0), "gone")
+    delete_intensity("gone")
+    assert [one.name for one in stored_intensity()] == ["kept"]
+    left = open_store()._rows("SELECT table_name FROM information_schema.tables")
+    assert len([name for (name,) in left if name.startswith("table_")]) == 1
+    with pytest.raises(InputError, match="no stored carbon intensity 'gone'"):
+        load_intensity("gone")
 
 
 def test_while_another_process_holds_the_store_built_in_series_are_used(

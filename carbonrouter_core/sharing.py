@@ -19,11 +19,11 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from carbonrouter_core.catalog import load_catalog
 from carbonrouter_core.engine import Prepared
 from carbonrouter_core.errors import ScenarioError
 from carbonrouter_core.provenance import engine_version
 from carbonrouter_core.scenario import FIELDS, Scenario
+from carbonrouter_core.sites import load_catalog
 from carbonrouter_core.tables import nearest
 from carbonrouter_core.traces.builtin import BUILTIN_TRACES
 

@@ -26,7 +26,7 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
 from carbonrouter_core import BASELINE, Comparison, Scenario, costs, prepare, run_policy  # noqa: E402
-from carbonrouter_core.catalog import Catalog, EnergyCurve, load_catalog  # noqa: E402
+from carbonrouter_core.catalog import Catalog, EnergyCurve, read_catalog  # noqa: E402
 from carbonrouter_core.deployments import Fleet  # noqa: E402
 from carbonrouter_core.engine import Prepared  # noqa: E402
 from carbonrouter_core.units import MS_PER_S  # noqa: E402
@@ -427,7 +427,7 @@ def main() -> None:
     raw = parser.parse_args().shared / "data" / "raw"
     if not raw.is_dir():
         sys.exit(f"There are no measurements in {raw}; name the folder with --shared.")
-    frame = points(raw, load_catalog())
+    frame = points(raw, read_catalog())
     errors, size = table(frame), sigmas(frame)
     print(f"standard deviations of log(measured / predicted): {size}")
     uncertain = uncertainty(size)

@@ -55,16 +55,19 @@ def draw_factors(shown: page.Page) -> None:
     """The factors of the scenario."""
     prepared, catalog = cache.comparison(shown.scenario, shown.router).prepared, core.load_catalog()
     tables = {
-        "Energy and time": (factors.energy(prepared, catalog), "energy_points.csv"),
+        "Energy points": (factors.energy(prepared, catalog), "energy_points.csv"),
         "Models": (factors.models(prepared, catalog), "models.csv"),
-        "GPU types": (factors.gpus(prepared, catalog), "gpus.csv"),
-        "Sites and grid": (factors.sites(prepared), "regions.csv"),
-        "Round trips": (factors.round_trips(prepared, catalog), "region_rtt_ms.csv"),
+        "GPUs": (factors.gpus(prepared, catalog), "gpus.csv"),
+        "Regions": (factors.sites(prepared), "regions.csv"),
+        "Round-trip times": (factors.round_trips(prepared, catalog), "region_rtt_ms.csv"),
     }
     for title, (frame, source) in tables.items():
         st.html(f'<h3 class="cr-title">{title}</h3>')
         st.dataframe(frame, hide_index=True, key=f"factors-{source}")
-        page.note(factors.from_table(source))
+        with st.expander(factors.from_table(source)):
+            st.markdown(factors.background(title))
+            if source == "regions.csv":
+                st.markdown(factors.background("Carbon intensity"))
 
 
 def draw(shown: page.Page) -> None:
@@ -92,5 +95,5 @@ def draw(shown: page.Page) -> None:
 shown = page.start("Method")
 if shown.problem:
     page.problem("This scenario cannot be run", shown.problem)
-with page.guard():
+with page.guard(), st.container(key="method"):
     draw(shown)

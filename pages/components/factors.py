@@ -10,6 +10,7 @@ import pandas as pd
 from carbonrouter_core.catalog import Catalog
 from carbonrouter_core.engine import Prepared
 from carbonrouter_core.paths import data_path
+from pages.components import method_text
 
 INTERPOLATED = {("B200-180GB", 96.0), ("B200-180GB", 192.0)}
 """Energy points that the source did not run (data/README.md)."""
@@ -29,6 +30,22 @@ def from_table(name: str) -> str:
     return f"Table data/{name}, {years}; licence: {licence}."
 
 
+@lru_cache(maxsize=1)
+def _readme() -> dict[str, str]:
+    """The sections of data/README.md by title, in words: without tables."""
+    text = data_path("README.md").read_text(encoding="utf-8")
+    _, *parts = re.split(r"^## ", text, flags=re.MULTILINE)
+    return {
+        title: re.sub(r"^\|.*\n?", "", method_text.without_links_inside(body), flags=re.M).strip()
+        for title, _, body in (part.partition("\n") for part in parts)
+    }
+
+
+def background(title: str) -> str:
+    """What data/README.md says of the source and method of a table."""
+    return _readme()[title]
+
+
 def models(prepared: Prepared, catalog: Catalog) -> pd.DataFrame:
     """The models of the scenario."""
     return pd.DataFrame(
@@ -38,7 +55,9 @@ def models(prepared: Prepared, catalog: Catalog) -> pd.DataFrame:
                 "N, 10⁹ active": one.active_params_b,
                 "L": one.layers,
                 "G": one.global_layers,
-                "W, tokens": None if one.global_layers == one.layers else one.window_tokens,
+                "W, tokens": "all see all"
+                if one.global_layers == one.layers
+                else f"{one.window_tokens:,.0f}",
                 "d": one.attention_dim,
                 "v, B/token": one.kv_bytes_per_token,
                 "Weights, GB": one.weight_bytes / 1e9,

@@ -20,13 +20,15 @@ _FORMULA = re.compile(r"\$\$(.+?)\$\$", re.DOTALL)
 
 @lru_cache(maxsize=1)
 def sections() -> dict[str, str]:
-    """The sections of the text by their titles, in order.
-
-    Links to other files of the project become their words: the app does not serve those files.
-    """
-    text = _LINK_INSIDE.sub(r"\1", _COMMENT.sub("", TEXT.read_text(encoding="utf-8")))
+    """The sections of the text by their titles, in order."""
+    text = without_links_inside(_COMMENT.sub("", TEXT.read_text(encoding="utf-8")))
     _, *parts = re.split(r"^## ", text, flags=re.MULTILINE)
     return {title: body.strip() for title, _, body in (part.partition("\n") for part in parts)}
+
+
+def without_links_inside(text: str) -> str:
+    """Markdown whose links to files of the project are their words: the app serves no such file."""
+    return _LINK_INSIDE.sub(r"\1", text)
 
 
 def show(title: str) -> None:

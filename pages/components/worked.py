@@ -21,7 +21,10 @@ _DIGITS = {
     10: ("alpha", "mean_context_attended", "attended_tokens"),
     9: ("held_sequences", "batch", "step_ms", "recompute_work", "prompt_work"),
     8: ("inter_token_ms", "intensity_g_per_kwh"),
-    7: ("decode_j_per_token", "recompute_j", "prompt_j", "prefill_ms", "decode_share_ms"),
+    7: (
+        *("decode_j_per_token", "recompute_j", "prompt_j", "prefill_ms", "decode_share_ms"),
+        *("theta", "difficulty", "k"),
+    ),
     6: ("decode_j", "host_j"),
     5: (
         *("recompute_g", "prompt_g", "decode_g", "host_g", "carbon_g", "embodied_g"),
@@ -65,7 +68,7 @@ def lines(one: WorkedCandidate, *, embodied: bool) -> dict[str, list[Line]]:
     groups = {
         "The replica": _replica(one, line),
         "Energy": _energy(one, line),
-        "Carbon": _carbon(line),
+        "Carbon: energy × PUE × carbon intensity": _carbon(line),
         "Latency and quality": _service(line),
     }
     if embodied:
@@ -201,7 +204,7 @@ def _carbon(line: _Maker) -> list[Line]:
     grid = "× {pue} × {intensity_g_per_kwh} / 3,600,000"
     total = "({recompute_j} + {prompt_j} + {decode_j} + {host_j})"
     return [
-        line("recompute", "PUE × carbon intensity of the grid", "recompute_g", "g",
+        line("recompute", "recomputed history", "recompute_g", "g",
              f"{{recompute_j}} {grid}"),
         line("prompt", "new prompt", "prompt_g", "g", f"{{prompt_j}} {grid}"),
         line("decode", "writing the answer", "decode_g", "g", f"{{decode_j}} {grid}"),
@@ -241,7 +244,8 @@ def candidate_html(one: WorkedCandidate, why_not: str, *, served: bool, embodied
     assumed = " (assumed)" if one.pue_assumed else ""
     return (
         f'<table class="cr-worked"><caption><b>{escape(one.label)}</b>, {role}. {escape(note)} '
-        f"Zone {escape(one.zone)}, PUE {fmt.exact(one.pue, 4)}{assumed}.</caption>"
+        f"Zone {escape(one.zone)}, PUE {fmt.exact(one.pue, 4)}{assumed}, "
+        f"{fmt.exact(one.intensity_g_per_kwh, 4)} g/kWh as the turn starts.</caption>"
         f"<tbody>{''.join(rows)}</tbody></table>"
     )
 
@@ -256,7 +260,7 @@ def turn_html(turn: WorkedTurn, policy: str, user_city: str) -> str:
         f"<b>{escape(turn.session_id)}</b>, {start:%Y-%m-%d %H:%M:%S} UTC, user in "
         f"{escape(user_city)}: <b>h = {turn.history_tokens:,}</b> history tokens, "
         f"<b>p = {turn.prompt_tokens:,}</b> new prompt tokens, <b>o = {turn.output_tokens:,}</b> "
-        f"output tokens. {escape(policy)}: {escape(turn.reason)} It expected ô = ({mean} + "
+        f"output tokens. {escape(policy)}. {escape(turn.reason)} It expected ô = ({mean} + "
         f"{turn.outputs_so_far_tokens:,}) / {turn.turn} = {expected} output tokens; what is "
         "charged, and shown below, is the true output.</p>"
     )

@@ -13,7 +13,9 @@ import pandas as pd
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from carbonrouter_core import PRESETS, Scenario, compare
+from carbonrouter_core import PRESETS, Scenario, compare, costs
+from carbonrouter_core.catalog import ASSUMED_PUE
+from carbonrouter_core.policies.lookahead import HORIZON_TURNS
 from carbonrouter_core.worked_turn import examples
 from pages.components import cache, factors, method_text
 from pages.components import formatting as fmt
@@ -185,7 +187,10 @@ def test_factors_say_where_they_are_from(open_method: Callable[..., AppTest]) ->
     assert sites["Licence"].str.startswith("ODbL").all()
     assert (sites["Covers"] == "2021-01-01 to 2025-01-01").all()
     assert set(trips["Basis"]) == {"measured", "assumed within a region"}
-    assert "Table data/energy_points.csv, 2025; licence: Apache-2.0." in html(app)
+    told = [box.label for box in app.expander]
+    assert "Table data/energy_points.csv, 2025; licence: Apache-2.0." in told
+    words = "\n".join(block.value for block in app.markdown)
+    assert "B200 250 kg is an assumption" in words and "Open Database License" in words
 
 
 def test_an_assumed_pue_and_points_that_were_not_run_are_said(
@@ -268,6 +273,24 @@ def test_figures_in_the_words_are_those_of_the_data() -> None:
     readme = (ROOT / "README.md").read_text("utf-8")
     said = f"from {alike.low_percent.min():.0f} to {alike.high_percent.max():.0f} %"
     assert said in readme
+
+
+def test_constants_in_the_words_are_those_of_the_code() -> None:
+    text = method_text.TEXT.read_text("utf-8")
+    epsilon = costs.CONTEXT_NJ_PER_BYTE
+    for said in (
+        f"{costs.HOST_W_PER_GPU:.0f} W of",
+        f"the {costs.MEASURED_CONTEXT_TOKENS:.0f} tokens of the measurements",
+        f"{epsilon['H100-80GB']} nJ/B on A100 and H100, {epsilon['B200-180GB']} nJ/B on B200",
+        rf"\frac{{{costs.KV_MEMORY_SHARE}\,g\,M",
+        rf"{{{costs.KV_BANDWIDTH_SHARE}\,g\,b}}",
+        f"up to {HORIZON_TURNS} turns",
+        f"assumed at {ASSUMED_PUE:.2f}",
+    ):
+        assert said in text
+    assert epsilon["A100-80GB"] == epsilon["H100-80GB"]
+    assert costs.SERVER_EMBODIED_G_PER_GPU == 5_700_000 / 8
+    assert costs.LIFETIME_S == 3 * 365.25 * 86_400
 
 
 def test_every_table_has_years_and_a_licence() -> None:

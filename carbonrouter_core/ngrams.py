@@ -15,6 +15,7 @@ import re
 import sys
 import threading
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
 from typing import Any
 
@@ -29,6 +30,9 @@ Array = np.ndarray
 
 HASH_COLUMNS = 2**15
 """Columns the 1- and 2-grams are hashed into: the length of the table of weights."""
+
+SHARED_BYTES = 2**20
+"""Text from which on two threads share the work; the result is the same."""
 
 _CHARACTERS = sys.maxunicode + 1
 _CASED_CHARACTERS = 0x1F000  # planes beyond have no upper case (a test looks at all)
@@ -81,11 +85,21 @@ def weigh_pieces(
     found = np.empty(len(first_piece))
     odd = np.zeros(len(first_piece), np.bool_)
     sizes = np.r_[0, np.cumsum(stops - starts + 1)]  # with the space after a word that ends there
-    words = np.empty(int((sizes[end_piece] - sizes[first_piece]).max(initial=0)), np.uint8)
-    if not hasattr(_of_thread, "counters"):
-        _of_thread.counters = _counters()
-    pieces = (data, starts, stops, first_piece, end_piece)
-    _weigh(*pieces, lower_case(), weights, words, *_of_thread.counters, found, odd)
+    sizes = sizes[end_piece] - sizes[first_piece]
+
+    def weigh(texts: slice) -> None:
+        if not hasattr(_of_thread, "counters"):
+            _of_thread.counters = _counters()
+        words = np.empty(int(sizes[texts].max(initial=0)), np.uint8)
+        pieces = (data, starts, stops, first_piece[texts], end_piece[texts])
+        into = (*_of_thread.counters, found[texts], odd[texts])
+        _weigh(*pieces, lower_case(), weights, words, *into)
+
+    if int(sizes.sum()) < SHARED_BYTES:
+        weigh(slice(None))
+    else:
+        half = int(np.searchsorted(np.cumsum(sizes), sizes.sum() // 2))
+        list(_helpers().map(weigh, (slice(half), slice(half, None))))
     for i in np.flatnonzero(odd):
         own = range(first_piece[i], end_piece[i])
         text = b"\n".join(data[starts[j] : stops[j]].tobytes() for j in own)
@@ -101,6 +115,11 @@ def murmurhash3(data: bytes, seed: int = 0) -> int:
 def encoded(text: str) -> ByteArray:
     """The UTF-8 bytes of a text; a lone surrogate, which only parts words, is let through."""
     return np.frombuffer(text.encode("utf-8", "surrogatepass"), np.uint8)
+
+
+@lru_cache(maxsize=1)
+def _helpers() -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(2, thread_name_prefix="ngrams")
 
 
 _of_thread = threading.local()  # its counters, left all zero by whoever used them

@@ -49,6 +49,46 @@ def large_trace(path: Path, turns: int) -> Path:
     return path
 
 
+def large_chats(path: Path, turns: int, prompt_words: int, answer_words: int) -> Path:
+    """Conversations with words, about as often used as in a language, as JSON Lines of WildChat.
+
+    A word and a space take 6.6 bytes on average.
+    """
+    rng = np.random.default_rng(2)
+    letters = np.array(list("etaoinshrdlucmfw"))
+    lengths = np.clip(rng.poisson(5, 20_000), 1, 14)
+    words = ["".join(rng.choice(letters, n)) for n in lengths]
+    used = np.minimum(rng.zipf(1.3, 2_000_000) - 1, len(words) - 1)
+    text = " ".join([words[i] for i in used])
+    record = (
+        '{"conversation_hash":"c%d","timestamp":"2024-05-%02dT%02d:00:00Z","conversation":[%s]}'
+    )
+    message = (
+        '{"role":"user","content":"%s","timestamp":"2024-05-%02dT%02d:%02d:00Z"},'
+        '{"role":"assistant","content":"%s"}'
+    )
+    done = number = 0
+    size = np.array([prompt_words, answer_words]) * len(text) // len(used)
+    with path.open("w") as file:
+        while done < turns:
+            n = min(int(rng.geometric(1 / 3)), turns - done)
+            day, hour = int(rng.integers(13, 27)), int(rng.integers(24))
+            said = []
+            for turn, (at, prompt, answer) in enumerate(
+                zip(
+                    rng.integers(0, len(text) // 2, n).tolist(),
+                    rng.exponential(size[0], n).astype(int).tolist(),
+                    rng.exponential(size[1], n).astype(int).tolist(),
+                    strict=True,
+                )
+            ):
+                asked, answered = text[at : at + prompt + 4], text[at + 99 : at + 103 + answer]
+                said.append(message % (asked, day, hour, min(turn, 59), answered))
+            file.write(record % (number, day, hour, ",".join(said)) + "\n")
+            done, number = done + n, number + 1
+    return path
+
+
 def _usage_records(
     path: Path,
     session: np.ndarray,

@@ -24,7 +24,13 @@ import pyarrow.csv as pa_csv
 import pyarrow.json as pa_json
 
 from carbonrouter_core.traces.report import Findings
-from carbonrouter_core.traces.sources import Progress, Source, json_values, line_chunks, loads
+from carbonrouter_core.traces.sources import (
+    Progress,
+    Source,
+    line_chunks,
+    record_chunks,
+    values_of,
+)
 
 FIRST_TIME_S, LAST_TIME_S = 946_684_800.0, 4_102_444_800.0
 """2000-01-01 and 2100-01-01 UTC: an epoch time outside is in another unit or wrong."""
@@ -54,7 +60,7 @@ def read_columns(
     source: Source, wanted: Sequence[Wanted], findings: Findings, progress: Progress
 ) -> Iterator[pa.Table]:
     """Tables with ``line`` and the ``wanted`` columns; a column that is nowhere is all null."""
-    reader = {"csv": _csv, "jsonl": _json_lines, "json": _json_array, "parquet": _parquet}
+    reader = {"csv": _csv, "jsonl": _json, "json": _json, "parquet": _parquet}
     times = _Times(source, findings)
 
     def dropped() -> int:
@@ -185,38 +191,19 @@ def _csv_slow(
 # --- JSON ------------------------------------------------------------------------------------
 
 
-def _json_lines(
+def _json(
     source: Source, wanted: Sequence[Wanted], findings: Findings, progress: Progress
 ) -> Iterator[pa.Table]:
     schema, paths = _json_schema(source, wanted)
     broken = _teller(source, findings)
-    for first, chunk in line_chunks(source, broken, progress):
+    for first, chunk in record_chunks(source, broken, progress):
         table = _json_fast(schema, paths, wanted, chunk, first)
         if table is None:
             rows = _Rows(source, wanted, findings)
-            for line, text in enumerate(chunk.split(b"\n"), start=first):
-                if not text.strip():
-                    continue
-                record = loads(text)
-                if isinstance(record, dict):
-                    rows.add(line, [_first(record, one.paths) for one in wanted])
-                else:
-                    early = "; it ends early" if text.count(b"{") > text.count(b"}") else ""
-                    broken(line, "this is not a JSON object" + early)
+            for line, record in values_of(first, chunk, broken):
+                rows.add(line, [_first(record, one.paths) for one in wanted])
             table = rows.table()
         yield table
-
-
-def _json_array(
-    source: Source, wanted: Sequence[Wanted], findings: Findings, progress: Progress
-) -> Iterator[pa.Table]:
-    rows = _Rows(source, wanted, findings)
-    for number, record in json_values(source, _teller(source, findings), progress):
-        rows.add(number, [_first(record, one.paths) for one in wanted])
-        if len(rows) >= 65_536:
-            yield rows.table()
-            rows = _Rows(source, wanted, findings)
-    yield rows.table()
 
 
 def _json_schema(
@@ -261,17 +248,8 @@ def _json_fast(
     chunk: bytes,
     first: int,
 ) -> pa.Table | None:
-    try:
-        table = pa_json.read_json(
-            io.BytesIO(chunk),
-            read_options=pa_json.ReadOptions(block_size=max(2**21, _longest_line(chunk))),
-            parse_options=pa_json.ParseOptions(
-                explicit_schema=schema, unexpected_field_behavior="ignore"
-            ),
-        )
-    except pa.ArrowInvalid:
-        return None
-    if table.num_rows != chunk.count(b"\n") + (not chunk.endswith(b"\n")):
+    table = parse_lines(chunk, schema)
+    if table is None:
         return None
     columns: dict[str, Any] = {}
     for one in wanted:
@@ -283,10 +261,22 @@ def _json_fast(
     return _table(np.arange(first, first + table.num_rows), columns, wanted)
 
 
-def _longest_line(chunk: bytes) -> int:
+def parse_lines(chunk: bytes, schema: pa.Schema) -> pa.Table | None:
+    """The fields of ``schema`` of one record a line; None where a line is not like that."""
     # a line longer than a block is an error to the parser; one block for all is no harm
-    head = chunk[: 2**16]
-    return len(chunk) + 1 if head.count(b"\n") < 4 else 2**21
+    few = chunk[: 2**16].count(b"\n") < 4
+    try:
+        table = pa_json.read_json(
+            io.BytesIO(chunk),
+            read_options=pa_json.ReadOptions(block_size=len(chunk) + 1 if few else 2**21),
+            parse_options=pa_json.ParseOptions(
+                explicit_schema=schema, unexpected_field_behavior="ignore"
+            ),
+        )
+    except pa.ArrowInvalid:
+        return None
+    rows = chunk.count(b"\n") + (not chunk.endswith(b"\n"))
+    return table if table.num_rows == rows else None
 
 
 def _by_path(table: Any, path: str) -> Any:

@@ -1,78 +1,242 @@
-"""From messages with text to turns: tokens and difficulty. The text itself goes no further."""
+"""From messages with text to turns: tokens and difficulty. The text itself goes no further.
+
+All messages of many conversations are read at once, where they lie in memory: no message becomes
+an object of its own, so that text is read about as fast as it is hashed.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from typing import NamedTuple
+from dataclasses import dataclass
+from typing import Any
 
-from carbonrouter_core.quality import difficulty_of_prompts
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numba import njit
+
+from carbonrouter_core.quality import SHORT_PROMPT_CHARACTERS, difficulty_of_pieces
 from carbonrouter_core.traces.tokens import token_counter
 
-PROMPT_ROLES = frozenset(
-    {"human", "user", "system", "developer", "tool", "function", "observation"}
-)
+PROMPT_ROLES = ("human", "user", "system", "developer", "tool", "function", "observation")
 """Roles whose messages are part of a prompt."""
-ANSWER_ROLES = frozenset({"gpt", "assistant", "chatgpt", "bing", "bard", "model", "bot"})
+ANSWER_ROLES = ("gpt", "assistant", "chatgpt", "bing", "bard", "model", "bot")
 """Roles whose messages are answers."""
 ASSUMED_GAP_S = 126.0
 """Gap taken where a message has no time though others have: the median of the Mooncake table."""
 
+MESSAGE = pa.struct([("role", pa.string()), ("text", pa.string()), ("time_s", pa.float64())])
+"""One message: who speaks, what is said, and when (epoch seconds) if that is known."""
 
-class Message(NamedTuple):
-    """One message: who speaks, what is said, and when (epoch seconds) if that is known."""
-
-    role: str
-    text: str
-    time_s: float | None = None
+_PROMPT, _EMPTY_PROMPT, _ANSWER, _UNKNOWN = range(4)
 
 
-class TextTurn(NamedTuple):
-    """One turn as counted from its text."""
+@dataclass(frozen=True)
+class Messages:
+    """The messages of conversations that stand one after another.
 
-    new_prompt_tokens: int
-    output_tokens: int
-    difficulty: float
-    time_s: float | None
+    Conversation i is the messages ``offsets[i]`` up to ``offsets[i + 1]``; all else has one
+    entry a message. The text of a message is ``data[starts:stops]`` in UTF-8.
+    """
+
+    offsets: np.ndarray
+    side: np.ndarray
+    time_s: np.ndarray
+    characters: np.ndarray
+    starts: np.ndarray
+    stops: np.ndarray
+    data: np.ndarray
+
+    @classmethod
+    def of(cls, conversations: pa.ListArray) -> Messages:
+        """The messages of a column of lists of :data:`MESSAGE`."""
+        flat = conversations.flatten()
+        role, text, time_s = (pc.struct_field(flat, f.name) for f in MESSAGE)
+        text = text.fill_null("")
+        _, places, content = text.buffers()
+        ends = np.zeros(1, np.int32)
+        if len(text):
+            ends = np.frombuffer(places, np.int32)[text.offset : text.offset + len(text) + 1]
+        lengths = pc.list_value_length(conversations).fill_null(0).to_numpy()
+        return cls(
+            offsets=np.r_[0, np.cumsum(lengths)],
+            side=_sides(role, text),
+            time_s=np.array(time_s.to_numpy(zero_copy_only=False), np.float64),
+            characters=pc.utf8_length(text).to_numpy().astype(np.int64),
+            starts=ends[:-1].astype(np.int64),
+            stops=ends[1:].astype(np.int64),
+            data=np.frombuffer(content if content is not None else b"", np.uint8),
+        )
+
+    def take(self, rows: np.ndarray, offsets: np.ndarray) -> Messages:
+        """The messages ``rows``, in conversations of their own."""
+        return Messages(
+            offsets,
+            self.side[rows],
+            self.time_s[rows],
+            self.characters[rows],
+            self.starts[rows],
+            self.stops[rows],
+            self.data,
+        )
+
+    @property
+    def unknown(self) -> np.ndarray:
+        """Which messages have no known speaker; they belong to no turn."""
+        return self.side == _UNKNOWN
+
+    def texts(self, rows: np.ndarray) -> str:
+        """Some messages as one text, a line break between them."""
+        pieces = (self.data[self.starts[i] : self.stops[i]].tobytes() for i in rows)
+        return b"\n".join(pieces).decode()
 
 
-def turns_of(messages: Iterable[Message]) -> Iterator[TextTurn]:
-    """The turns of one conversation.
+@dataclass(frozen=True)
+class TextTurns:
+    """Turns as counted from their text, one entry a turn, by conversation and in order."""
+
+    conversation: np.ndarray
+    new_prompt_tokens: np.ndarray
+    output_tokens: np.ndarray
+    difficulty: np.ndarray
+    time_s: np.ndarray
+
+
+def turns_of(messages: Messages) -> TextTurns:
+    """The turns of each conversation.
 
     Empty prompts are dropped; prompts that follow each other (system messages among them) are
     one prompt, joined by a newline, and likewise answers; a prompt that nobody answers at the
-    end is no turn.
+    end is no turn. The time of a turn is that of its first prompt with one, else NaN.
     """
+    n = len(messages.side)
+    ints, bounds = np.empty((2, n), np.int64), np.empty((5, n + 1), np.int64)
+    time_s = np.empty(n + 1)
+    turns = _turns(messages.offsets, messages.side, messages.time_s, ints, bounds, time_s)
+    (prompt_rows, answer_rows), (conversation, asked, asked_end, said, said_end) = ints, bounds
+    conversation, asked, asked_end = conversation[:turns], asked[:turns], asked_end[:turns]
+    prompts = _lengths(messages, prompt_rows, asked, asked_end)
+    answers = _lengths(messages, answer_rows, said[:turns], said_end[:turns])
+    count = token_counter()
+    first_read = asked.copy()  # a short prompt is read after the one before it
+    after = np.r_[False, conversation[1:] == conversation[:-1]][:turns]
+    short = after & (prompts < SHORT_PROMPT_CHARACTERS)
+    first_read[short] = asked[np.flatnonzero(short) - 1]
+    difficulty = difficulty_of_pieces(
+        messages.data,
+        messages.starts[prompt_rows],
+        messages.stops[prompt_rows],
+        first_read,
+        asked_end,
+    )
+    if count.of_characters is not None:
+        tokens = count.of_characters(prompts), count.of_characters(answers)
+    else:
+        tokens = (
+            _counted(messages, prompt_rows, asked, asked_end),
+            _counted(messages, answer_rows, said, said_end[:turns]),
+        )
+    return TextTurns(conversation, *tokens, difficulty, time_s[:turns])
+
+
+def assume_times(turns: TextTurns, start_s: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Times of turns of conversations that begin at ``start_s``, and which had to be assumed.
+
+    The first turn without a time of its own has that of its conversation; a later one comes
+    :data:`ASSUMED_GAP_S` after the one before it.
+    """
+    time_s, assumed = turns.time_s.copy(), np.zeros(len(turns.time_s), np.bool_)
+    _assume(turns.conversation, start_s, time_s, assumed)
+    return time_s, assumed
+
+
+def _sides(role: Any, text: Any) -> np.ndarray:
+    """Which side each message is on."""
+    lower = pc.utf8_lower(role)
+    asked = pc.is_in(lower, pa.array(PROMPT_ROLES)).to_numpy(zero_copy_only=False)
+    said = pc.is_in(lower, pa.array(ANSWER_ROLES)).to_numpy(zero_copy_only=False)
+    blank = pc.equal(pc.binary_length(pc.utf8_trim_whitespace(text)), 0)
+    empty = blank.to_numpy(zero_copy_only=False)
+    return np.select([asked & empty, asked, said], [_EMPTY_PROMPT, _PROMPT, _ANSWER], _UNKNOWN)
+
+
+def _lengths(
+    messages: Messages, rows: np.ndarray, first: np.ndarray, end: np.ndarray
+) -> np.ndarray:
+    """Characters of texts that are joined from several messages by a line break."""
+    sums = np.r_[0, np.cumsum(messages.characters[rows] + 1)]
+    return np.asarray(np.maximum(sums[end] - sums[first] - 1, 0))
+
+
+def _counted(
+    messages: Messages, rows: np.ndarray, first: np.ndarray, end: np.ndarray
+) -> np.ndarray:
     count = token_counter().count
-    prompts: list[str] = []
-    answers: list[str] = []
-    times: list[float | None] = []
-    asked: list[str] = []
-    said: list[str] = []
-    time_s: float | None = None
+    texts = (messages.texts(rows[a:b]) for a, b in zip(first, end, strict=False))
+    return np.fromiter(map(count, texts), np.int64, len(end))
 
-    def close() -> None:
-        prompts.append("\n".join(asked))
-        answers.append("\n".join(said))
-        times.append(time_s)
 
-    for message in messages:
-        if message.role in PROMPT_ROLES:
-            if not message.text.strip():
-                continue
-            if said:
-                close()
-                asked, said, time_s = [], [], None
-            asked.append(message.text)
-            time_s = message.time_s if time_s is None else time_s
+@njit(cache=True, nogil=True)
+def _turns(
+    offsets: np.ndarray,
+    side: np.ndarray,
+    message_s: np.ndarray,
+    rows: np.ndarray,
+    bounds: np.ndarray,
+    time_s: np.ndarray,
+) -> int:
+    """Fill the rows of prompts and of answers; for each turn its conversation, where its prompts
+    and its answers begin and end among those, and its time. Returns the number of turns."""
+    turns = asked_rows = said_rows = 0
+    for conversation in range(offsets.size - 1):
+        asked, said = asked_rows, said_rows  # where the open turn begins
+        time_s[turns] = np.nan
+        for i in range(offsets[conversation], offsets[conversation + 1]):
+            if side[i] == _ANSWER:
+                rows[1, said_rows] = i
+                said_rows += 1
+            elif side[i] == _PROMPT:
+                if said_rows > said:
+                    turns = _close(bounds, turns, conversation, asked, asked_rows, said, said_rows)
+                    asked, said = asked_rows, said_rows
+                    time_s[turns] = np.nan
+                rows[0, asked_rows] = i
+                asked_rows += 1
+                if np.isnan(time_s[turns]):
+                    time_s[turns] = message_s[i]
+        if said_rows > said:
+            turns = _close(bounds, turns, conversation, asked, asked_rows, said, said_rows)
         else:
-            said.append(message.text)
-    if said:
-        close()
-    difficulty = difficulty_of_prompts(prompts)
-    for prompt, answer, hard, when in zip(prompts, answers, difficulty, times, strict=True):
-        yield TextTurn(count(prompt), count(answer), float(hard), when)
+            asked_rows = asked  # nobody answered
+    rows[0, asked_rows:] = 0
+    rows[1, said_rows:] = 0
+    return turns
 
 
-def known_role(role: object) -> bool:
-    """Whether a message's role says which side it is on."""
-    return isinstance(role, str) and role.lower() in PROMPT_ROLES | ANSWER_ROLES
+@njit(cache=True, nogil=True)
+def _close(
+    bounds: np.ndarray,
+    turn: int,
+    conversation: int,
+    asked: int,
+    asked_end: int,
+    said: int,
+    end: int,
+) -> int:
+    bounds[0, turn] = conversation
+    bounds[1, turn], bounds[2, turn] = asked, asked_end
+    bounds[3, turn], bounds[4, turn] = said, end
+    return turn + 1
+
+
+@njit(cache=True, nogil=True)
+def _assume(
+    conversation: np.ndarray, start_s: np.ndarray, time_s: np.ndarray, assumed: np.ndarray
+) -> None:
+    for i in range(time_s.size):
+        if not np.isnan(time_s[i]):
+            continue
+        if i == 0 or conversation[i] != conversation[i - 1]:
+            time_s[i] = start_s[conversation[i]]
+        else:
+            time_s[i] = time_s[i - 1] + ASSUMED_GAP_S
+            assumed[i] = True

@@ -5,7 +5,6 @@ What a file is, is told by its content, never by its name.
 
 from __future__ import annotations
 
-import codecs
 import csv
 import json
 from collections.abc import Callable, Iterator
@@ -18,6 +17,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from carbonrouter_core.errors import TraceError
+from carbonrouter_core.traces.json_lists import ListLines
 
 CHUNK_BYTES = 8 * 2**20
 """Bytes of whole lines handed on at a time."""
@@ -171,11 +171,13 @@ class Source:
         except (pa.ArrowException, OSError) as error:
             raise self.error(f"this cannot be opened: {_first_line(error)}") from error
 
-    def parquet_batches(self, columns: list[str], progress: Progress) -> Iterator[pa.RecordBatch]:
-        """Batches of a Parquet file; only ``columns``."""
+    def parquet_batches(
+        self, columns: list[str], progress: Progress, rows: int = PARQUET_ROWS
+    ) -> Iterator[pa.RecordBatch]:
+        """Batches of ``rows`` of a Parquet file; only ``columns``."""
         done, total = 0, max(1, self._parquet.metadata.num_rows)
         try:
-            for batch in self._parquet.iter_batches(batch_size=PARQUET_ROWS, columns=columns):
+            for batch in self._parquet.iter_batches(batch_size=rows, columns=columns):
                 yield batch
                 done += batch.num_rows
                 progress(done / total)
@@ -185,6 +187,7 @@ class Source:
 
 Broken = Callable[[int, str], None]
 """Told the line of a record that cannot be read, and why."""
+_CUT = "the packed file ends early"
 
 
 def line_chunks(source: Source, broken: Broken, progress: Progress) -> Iterator[tuple[int, bytes]]:
@@ -192,58 +195,90 @@ def line_chunks(source: Source, broken: Broken, progress: Progress) -> Iterator[
 
     Raises :class:`TraceError` at the first NUL byte, invalid UTF-8 or overlong line.
     """
-    size, line, rest = max(1, source.path.stat().st_size), 1, b""
+    line, rest = 1, b""
+    for block, last, cut in _blocks(source, progress):
+        end = block.rfind(b"\n") + 1
+        if last:
+            chunk, rest = rest + block, b""
+        elif end:
+            chunk, rest = rest + block[:end], block[end:]
+        else:
+            chunk, rest = b"", rest + block
+        first_is_long = chunk.find(b"\n") > MAX_RECORD_BYTES  # only a first one spans blocks
+        if first_is_long or len(rest) > MAX_RECORD_BYTES:
+            number = line if first_is_long else line + chunk.count(b"\n")
+            raise source.error(
+                f"line {number} is longer than "
+                f"{MAX_RECORD_BYTES // 2**20} MB; this is no table of records."
+            )
+        if chunk:
+            _check_text(source, chunk, line)
+            yield line, chunk
+            line += chunk.count(b"\n")
+        if cut:
+            broken(line, _CUT)
+
+
+def record_chunks(
+    source: Source, broken: Broken, progress: Progress
+) -> Iterator[tuple[int, bytes]]:
+    """As :func:`line_chunks`, of JSON Lines or of a JSON list: one record a line, and the number
+    of the first line, or record."""
+    if source.kind != "json":
+        yield from line_chunks(source, broken, progress)
+        return
+    number, rest, lines = 1, b"", ListLines()
+    for block, last, cut in _blocks(source, progress):
+        text = rest + lines.feed(block)
+        end = text.rfind(b"\n") + 1
+        chunk, rest = text[:end], text[end:]
+        if chunk:
+            _check_text(source, chunk, number)
+            yield number, chunk
+            number += chunk.count(b"\n")
+        if cut:
+            broken(0, _CUT)
+        if rest and (last or len(rest) > MAX_RECORD_BYTES):
+            broken(number, "this is not a JSON object; it ends early or is damaged")
+            return
+    if lines.list_is_open:
+        broken(number, "the file ends before the list is closed")
+
+
+def _blocks(source: Source, progress: Progress) -> Iterator[tuple[bytes, bool, bool]]:
+    """The unpacked content in blocks; whether one is the last, and whether the file broke off."""
+    size, seen, packed = max(1, source.path.stat().st_size), 0, source.compression is not None
     with source.open() as stream:
-        packed = source.compression is not None
-        first, seen = True, 0
         while True:
             block, cut = _read(stream, CHUNK_BYTES)
-            if first:
-                block, first = block.removeprefix(_BOM), False
-            seen += len(block)
-            end = block.rfind(b"\n") + 1
-            if not block or cut:
-                chunk, rest = rest + block, b""
-            elif end:
-                chunk, rest = rest + block[:end], block[end:]
-            else:
-                chunk, rest = b"", rest + block
-            first_is_long = chunk.find(b"\n") > MAX_RECORD_BYTES  # only a first one spans blocks
-            if first_is_long or len(rest) > MAX_RECORD_BYTES:
-                number = line if first_is_long else line + chunk.count(b"\n")
-                raise source.error(
-                    f"line {number} is longer than "
-                    f"{MAX_RECORD_BYTES // 2**20} MB; this is no table of records."
-                )
-            if chunk:
-                _check_text(source, chunk, line)
-                yield line, chunk
-                line += chunk.count(b"\n")
-            if cut:
-                broken(line, "the packed file ends early")
-            if not block or cut:
+            last = cut or not block
+            yield block if seen else block.removeprefix(_BOM), last, cut
+            if last:
                 return
+            seen += len(block)
             # how far a packed file has been read is not known: a typical ratio stands in
             progress(min(0.99, seen / (size * (6 if packed else 1))))
 
 
 def json_values(
-    source: Source, broken: Broken, progress: Progress | None = None
+    source: Source, broken: Broken, progress: Progress = lambda share: None
 ) -> Iterator[tuple[int, dict[str, Any]]]:
-    """The records of a JSON Lines file (with their lines) or JSON array (with their numbers)."""
-    progress = progress or (lambda share: None)
-    if source.kind == "json":
-        yield from _array_values(source, broken, progress)
-        return
-    for first, chunk in line_chunks(source, broken, progress):
-        for line, text in enumerate(chunk.split(b"\n"), start=first):
-            if not text.strip():
-                continue
-            value = loads(text)
-            if isinstance(value, dict):
-                yield line, value
-            else:
-                broken(line, "this is not a JSON object" + _ends_early(text))
+    """The records of a JSON Lines file (with their lines) or JSON list (with their numbers)."""
+    for first, chunk in record_chunks(source, broken, progress):
+        yield from values_of(first, chunk, broken)
+
+
+def values_of(first: int, chunk: bytes, broken: Broken) -> Iterator[tuple[int, dict[str, Any]]]:
+    """The records of a chunk of lines, with their numbers."""
+    for line, text in enumerate(chunk.split(b"\n"), start=first):
+        if not text.strip():
+            continue
+        value = loads(text)
+        if isinstance(value, dict):
+            yield line, value
+        else:
+            early = "; it ends early" if text.count(b"{") > text.count(b"}") else ""
+            broken(line, "this is not a JSON object" + early)
 
 
 def loads(text: bytes | str) -> Any:
@@ -252,79 +287,6 @@ def loads(text: bytes | str) -> Any:
         return json.loads(text)
     except (ValueError, RecursionError):
         return None
-
-
-def _ends_early(text: bytes) -> str:
-    return "; it ends early" if text.count(b"{") > text.count(b"}") else ""
-
-
-def _array_values(
-    source: Source, broken: Broken, progress: Progress
-) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Objects of one long JSON array, or of several objects one after another."""
-    decoder = json.JSONDecoder()
-    number, text, inside = 0, "", False
-    need = 0  # characters that must be there before the open value is tried again
-    ended = False
-    for block, last in _text_blocks(source, broken, progress):
-        text += block
-        if len(text) < need and not last:
-            continue
-        at = 0
-        while True:
-            while at < len(text) and text[at] in " \t\r\n,":
-                at += 1
-            if at == len(text):
-                break
-            if text[at] == "[" and not inside:
-                inside, at = True, at + 1
-                continue
-            if text[at] == "]" and inside:
-                inside, ended, at = False, True, at + 1
-                continue
-            try:
-                value, stop = decoder.raw_decode(text, at)
-            except (ValueError, RecursionError):
-                if not last and len(text) - at <= MAX_RECORD_BYTES:
-                    break  # the value may go on in the next block
-                broken(number + 1, "this is not a JSON object; it ends early or is damaged")
-                return
-            number, at = number + 1, stop
-            if isinstance(value, dict):
-                yield number, value
-            else:
-                broken(number, "this is not a JSON object")
-        text = text[at:]
-        need = 2 * len(text)  # doubling keeps the repeated tries linear in the whole
-    if inside and not ended:
-        broken(number + 1, "the file ends before the list is closed")
-
-
-def _text_blocks(source: Source, broken: Broken, progress: Progress) -> Iterator[tuple[str, bool]]:
-    size, seen, first = max(1, source.path.stat().st_size), 0, True
-    utf8 = codecs.getincrementaldecoder("utf-8")()
-    with source.open() as stream:
-        while True:
-            block, cut = _read(stream, 2**20)
-            if first:
-                block, first = block.removeprefix(_BOM), False
-            seen += len(block)
-            last = not block or cut
-            try:
-                text = utf8.decode(block, last and not cut)
-            except UnicodeDecodeError as error:
-                if last:
-                    text = ""
-                else:
-                    raise source.error("the text is not valid UTF-8; save it as UTF-8.") from error
-            if "\0" in text:
-                raise source.error("the text holds NUL bytes; this is no text file.")
-            if cut:
-                broken(0, "the packed file ends early")
-            yield text, last
-            if last:
-                return
-            progress(min(0.99, seen / (size * (6 if source.compression else 1))))
 
 
 def _read(stream: Any, size: int) -> tuple[bytes, bool]:
@@ -346,13 +308,13 @@ def _read(stream: Any, size: int) -> tuple[bytes, bool]:
 def _check_text(source: Source, chunk: bytes, first_line: int) -> None:
     nul = chunk.find(b"\0")
     if nul >= 0:
-        line = first_line + chunk[:nul].count(b"\n")
-        raise source.error(f"line {line} holds NUL bytes; this is no text file.")
+        place = source.place(first_line + chunk[:nul].count(b"\n"))
+        raise source.error(f"{place} holds NUL bytes; this is no text file.")
     try:
         chunk.decode("utf-8")
     except UnicodeDecodeError as error:
-        line = first_line + chunk[: error.start].count(b"\n")
-        raise source.error(f"line {line} is not valid UTF-8; save the file as UTF-8.") from None
+        place = source.place(first_line + chunk[: error.start].count(b"\n"))
+        raise source.error(f"{place} is not valid UTF-8; save the file as UTF-8.") from None
 
 
 def _first_line(error: Exception) -> str:

@@ -10,6 +10,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
 
+import numpy as np
+
 CHARACTERS_PER_TOKEN = 4.0
 """OpenAI's rule of thumb for English text ("one token generally corresponds to ~4 characters",
 https://platform.openai.com/tokenizer). Other scripts take more tokens than this estimate."""
@@ -24,6 +26,8 @@ class TokenCounter(NamedTuple):
 
     count: Callable[[str], int]
     how: str
+    of_characters: Callable[[np.ndarray], np.ndarray] | None = None
+    """The same from the lengths of texts, where no more is looked at."""
 
 
 @lru_cache(maxsize=1)
@@ -55,10 +59,11 @@ def _vocabulary_is_here() -> bool:
 
 
 def _estimate(why: str) -> TokenCounter:
-    def count(text: str) -> int:
-        return -int(-len(text) // CHARACTERS_PER_TOKEN)
+    def of_characters(characters: np.ndarray) -> np.ndarray:
+        return np.ceil(characters / CHARACTERS_PER_TOKEN).astype(np.int64)
 
     return TokenCounter(
-        count,
+        lambda text: int(of_characters(np.array(len(text)))),
         f"tokens are estimated from the text, {CHARACTERS_PER_TOKEN:g} characters each ({why})",
+        of_characters,
     )

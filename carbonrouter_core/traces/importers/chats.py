@@ -1,113 +1,297 @@
-"""What WildChat and LMSYS-Chat-1M have in common: a record a conversation, roles and content."""
+"""What the formats with text have in common: a record a conversation, with roles and words.
+
+ShareGPT, WildChat and LMSYS-Chat-1M differ in the names of their fields. Whatever file they come
+in, chunks of records become tables of :data:`CHAT`, whole columns at a time where a chunk is
+clean, record by record where it is not.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+import pandas as pd
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from carbonrouter_core.errors import TraceError
-from carbonrouter_core.traces.columns import epoch_s_of
+from carbonrouter_core.traces.columns import epoch_s_of, parse_lines
 from carbonrouter_core.traces.conversations import (
     ASSUMED_GAP_S,
-    Message,
-    TextTurn,
-    known_role,
+    MESSAGE,
+    Messages,
+    assume_times,
     turns_of,
 )
-from carbonrouter_core.traces.importers.base import Reading
-from carbonrouter_core.traces.importers.batches import Batches
-from carbonrouter_core.traces.sources import Source, json_values
+from carbonrouter_core.traces.importers.base import Importer, Reading, always
+from carbonrouter_core.traces.report import MAX_PLACES, Kind
+from carbonrouter_core.traces.sources import Source, record_chunks, values_of
 from carbonrouter_core.traces.tokens import token_counter
 
+PARQUET_RECORDS = 4096
+"""Conversations of a Parquet file read at a time: their text takes memory."""
 
-def has_chat(source: Source, key: str) -> bool:
-    """Whether the records have ``key`` and a conversation of roles and content."""
-    if source.kind == "csv" or not {key, "conversation"} <= set(source.columns):
-        return False
-    messages = source.samples[0].get("conversation") if source.samples else None
-    return isinstance(messages, list) and (not messages or "role" in messages[0])
-
-
-def records(source: Source, rows: Batches, reading: Reading) -> Iterator[tuple[int, Any]]:
-    """Records of a JSON or Parquet file, with their line or row."""
-    if source.kind != "parquet":
-        yield from json_values(source, rows.broken, reading.progress)
-        return
-    row = 0
-    columns: list[str] = [
-        name
-        for name in ("conversation_hash", "conversation_id", "model", "timestamp", "conversation")
-        if name in source.columns
+CHAT = pa.schema(
+    [
+        ("line", pa.int64()),
+        ("name", pa.string()),
+        ("model", pa.string()),
+        ("time_s", pa.float64()),
+        ("messages", pa.list_(MESSAGE)),
     ]
-    for batch in source.parquet_batches(columns, reading.progress):
-        for start in range(0, batch.num_rows, 256):  # the text of few records at a time
-            for record in batch.slice(start, 256).to_pylist():
-                row += 1
-                yield row, record
+)
+"""A conversation: where it stands, whose it is, who answered, when, and what was said."""
 
 
-def read_chats(source: Source, reading: Reading, key: str, timed: bool) -> Iterator[pa.Table]:
-    """Turns of the conversations named by ``key``; ``timed``: their messages may have times."""
+@dataclass(frozen=True)
+class Fields:
+    """The names of a format's fields; those of one message are ``role``, ``text``, ``time``."""
+
+    name: str
+    messages: str
+    role: str
+    text: str
+    timed: bool
+
+    def recognises(self, source: Source) -> bool:
+        """Whether the records of a file have these fields."""
+        if source.kind == "csv" or not {self.name, self.messages} <= set(source.columns):
+            return False
+        messages = source.samples[0].get(self.messages) if source.samples else None
+        return isinstance(messages, list) and (
+            not messages or (isinstance(messages[0], dict) and self.role in messages[0])
+        )
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The fields as they stand in a file."""
+        time = [("timestamp", pa.string())] if self.timed else []
+        message = pa.struct([(self.role, pa.string()), (self.text, pa.string()), *time])
+        return pa.schema(
+            [
+                (self.name, pa.string()),
+                ("model", pa.string()),
+                *time,
+                (self.messages, pa.list_(message)),
+            ]
+        )
+
+
+def importer(format_id: str, label: str, fields: Fields) -> Importer:
+    """The importer of a format whose records are whole conversations."""
+
+    def recognise(source: Source) -> str | None:
+        if not fields.recognises(source):
+            return None
+        return f"its records carry {fields.name} and a conversation of roles and content"
+
+    def read(source: Source, reading: Reading) -> Iterator[pa.Table]:
+        for table in read_chats(source, reading, fields):
+            yield from turn_tables(source, reading, table, fields.timed)
+
+    return Importer(
+        id=format_id,
+        label=label,
+        sessions="a record is a session; prompts without an answer are no turns; the text is not "
+        "stored",
+        recognise=recognise,
+        read=read,
+        times=always("start_utc" if fields.timed else "none"),
+        turn_is_key=True,
+    )
+
+
+# --- Records ---------------------------------------------------------------------------------
+
+
+def read_chats(source: Source, reading: Reading, fields: Fields) -> Iterator[pa.Table]:
+    """Tables of :data:`CHAT`; records without a list of messages are refused."""
     if source.kind == "csv":
-        raise TraceError(f"{source.name}: conversations cannot be read from CSV.")
-    rows = Batches(source, reading)
-    reading.findings.guess(token_counter().how)
-    for line, record in records(source, rows, reading):
-        reading.findings.rows_read += 1
-        messages = record.get("conversation")
-        if not isinstance(messages, list):
-            rows.refuse(line, "conversation is not a list of messages")
+        raise source.error("conversations cannot be read from CSV.")
+    findings = reading.findings
+    findings.guess(token_counter().how)
+    for table in (
+        _parquet(source, reading, fields)
+        if source.kind == "parquet"
+        else _json(source, reading, fields)
+    ):
+        findings.rows_read += table.num_rows
+        none = table["messages"].is_null().to_numpy()
+        if none.any():
+            lines = table["line"].to_numpy()[none]
+            found(source, reading, "refused", f"{fields.messages} is not a list of messages", lines)
+            table = table.filter(pa.array(~none))
+        yield table
+
+
+def _json(source: Source, reading: Reading, fields: Fields) -> Iterator[pa.Table]:
+    findings = reading.findings
+
+    def broken(line: int, reason: str) -> None:
+        findings.rows_read += 1
+        findings.add("unreadable", reason, [source.place(line)])
+
+    for first, chunk in record_chunks(source, broken, reading.progress):
+        parsed = parse_lines(chunk, fields.schema)
+        if parsed is not None:
+            yield _chats(parsed, np.arange(first, first + parsed.num_rows), fields)
             continue
-        said = []
-        for message in messages:
-            if not isinstance(message, dict) or not known_role(message.get("role")):
-                rows.repaired(line, "a message without a known speaker is left out")
-                continue
-            text = message.get("content")
-            said.append(
-                Message(
-                    str(message["role"]).lower(),
-                    text if isinstance(text, str) else "",
-                    epoch_s_of(message.get("timestamp")) if timed else None,
-                )
-            )
-        name = record.get(key)
-        model = record.get("model")
-        turns = list(turns_of(said))
-        if not turns:
-            rows.note(line, "the conversation has no answered prompt and is left out")
-        start_s = epoch_s_of(record.get("timestamp")) if timed else None
-        times = _times(rows, line, turns, start_s) if timed else [None] * len(turns)
-        for number, (turn, time_s) in enumerate(zip(turns, times, strict=True)):
-            rows.add(
-                line=line,
-                session=None if name is None else str(name),
-                order=float(number),
-                time_s=time_s,
-                new_prompt_tokens=float(turn.new_prompt_tokens),
-                output_tokens=float(turn.output_tokens),
-                served_model=None if model is None else str(model),
-                difficulty=turn.difficulty,
-            )
-        yield from rows.full()
-    yield from rows.rest()
+        values = list(values_of(first, chunk, broken))
+        yield _one_by_one([line for line, _ in values], [value for _, value in values], fields)
 
 
-def _times(
-    rows: Batches, line: int, turns: list[TextTurn], start_s: float | None
-) -> list[float | None]:
-    """A time for each turn: its message's, the conversation's for the first, or assumed."""
-    times: list[float | None] = []
-    for i, turn in enumerate(turns):
-        if turn.time_s is not None:
-            times.append(turn.time_s)
-        elif i == 0:
-            times.append(start_s)
-        else:
-            before = times[-1]
-            times.append(None if before is None else before + ASSUMED_GAP_S)
-            reason = f"the message has no time: taken {ASSUMED_GAP_S:.0f} s after the one before"
-            rows.repaired(line, reason)
-    return times
+def _parquet(source: Source, reading: Reading, fields: Fields) -> Iterator[pa.Table]:
+    columns = [name for name in fields.schema.names if name in source.columns]
+    row = 1
+    for batch in source.parquet_batches(columns, reading.progress, PARQUET_RECORDS):
+        lines = np.arange(row, row + batch.num_rows)
+        row += batch.num_rows
+        try:
+            yield _chats(pa.Table.from_batches([batch]), lines, fields)
+        except (pa.ArrowException, KeyError):
+            yield _one_by_one(lines.tolist(), batch.to_pylist(), fields)
+
+
+def _chats(table: pa.Table, lines: np.ndarray, fields: Fields) -> pa.Table:
+    """The records of a table with the columns of ``fields``, where they have the right types."""
+
+    def column(name: str) -> Any:
+        if name not in table.schema.names:
+            return pa.nulls(table.num_rows, pa.string())
+        return table[name].combine_chunks()
+
+    lists = column(fields.messages)
+    if isinstance(lists, pa.ChunkedArray):  # an empty table
+        lists = pa.concat_arrays(lists.chunks) if lists.num_chunks else pa.array([], lists.type)
+    flat, names = lists.flatten(), [field.name for field in lists.type.value_type]
+    time_s = pa.nulls(len(flat), pa.float64())
+    if fields.timed and "timestamp" in names:
+        time_s = _seconds(pc.struct_field(flat, "timestamp"))
+    messages = pa.StructArray.from_arrays(
+        [
+            pc.struct_field(flat, fields.role).cast(pa.string()),
+            pc.struct_field(flat, fields.text).cast(pa.string()),
+            time_s,
+        ],
+        fields=list(MESSAGE),
+    )
+    lengths = pc.list_value_length(lists)
+    starts = np.r_[0, np.cumsum(lengths.fill_null(0).to_numpy())]
+    # where a list begins at no place, there is none
+    null = np.r_[lists.is_null().to_numpy(zero_copy_only=False), False]
+    conversations = pa.ListArray.from_arrays(pa.array(starts, pa.int32(), mask=null), messages)
+    return pa.table(
+        [
+            pa.array(lines),
+            column(fields.name).cast(pa.string()),
+            column("model").cast(pa.string()),
+            _seconds(column("timestamp")) if fields.timed else pa.nulls(len(lines), pa.float64()),
+            conversations,
+        ],
+        schema=CHAT,
+    )
+
+
+def _one_by_one(lines: list[int], records: list[dict[str, Any]], fields: Fields) -> pa.Table:
+    """The same, of records of any types."""
+    return pa.table(
+        [
+            lines,
+            [_text(record.get(fields.name)) for record in records],
+            [_text(record.get("model")) for record in records],
+            [epoch_s_of(record.get("timestamp")) if fields.timed else None for record in records],
+            [_messages(record.get(fields.messages), fields) for record in records],
+        ],
+        schema=CHAT,
+    )
+
+
+def _messages(messages: Any, fields: Fields) -> list[dict[str, Any]] | None:
+    if not isinstance(messages, list):
+        return None
+    said = []
+    for message in messages:
+        known = message if isinstance(message, dict) else {}
+        role, text = known.get(fields.role), known.get(fields.text)
+        said.append(
+            {
+                "role": role if isinstance(role, str) else None,
+                "text": _text(text) if isinstance(text, str) else "",
+                "time_s": epoch_s_of(known.get("timestamp")) if fields.timed else None,
+            }
+        )
+    return said
+
+
+def _text(value: Any) -> str | None:
+    # half a character, as JSON may hold, is none; it parts words as a question mark does
+    return None if value is None else str(value).encode("utf-8", "replace").decode()
+
+
+def _seconds(times: Any) -> Any:
+    """Epoch seconds of a column of times: text, or what a Parquet file holds."""
+    if not pa.types.is_string(times.type):
+        return pa.array([epoch_s_of(value) for value in times.to_pylist()], pa.float64())
+    texts = times.to_pandas()
+    stamps = pd.to_datetime(texts, utc=True, errors="coerce", format="ISO8601")
+    us = stamps.to_numpy("datetime64[us]")
+    seconds = us.astype(np.int64) / 1e6
+    seconds[np.isnat(us)] = np.nan
+    for i in np.flatnonzero(np.isnat(us) & texts.notna().to_numpy()):
+        read = epoch_s_of(texts.iloc[i])
+        seconds[i] = np.nan if read is None else read
+    return pa.array(seconds, from_pandas=True)
+
+
+# --- Turns -----------------------------------------------------------------------------------
+
+
+def turn_tables(
+    source: Source,
+    reading: Reading,
+    chats: pa.Table,
+    timed: bool = False,
+    messages: Messages | None = None,
+) -> Iterator[pa.Table]:
+    """The turns of conversations; ``messages``: theirs, where they are not those of the table."""
+    if not chats.num_rows:
+        return
+    lines = chats["line"].to_numpy()
+    if messages is None:
+        messages = Messages.of(pa.concat_arrays(chats["messages"].chunks))
+    of_message = np.repeat(lines, np.diff(messages.offsets))
+    reason = "a message without a known speaker is left out"
+    found(source, reading, "repaired", reason, of_message[messages.unknown])
+    turns = turns_of(messages)
+    count = np.bincount(turns.conversation, minlength=len(lines))
+    reason = "the conversation has no answered prompt and is left out"
+    found(source, reading, "note", reason, lines[count == 0])
+    line = lines[turns.conversation]
+    time_s = turns.time_s
+    if timed:
+        start_s = np.array(chats["time_s"].to_pandas(), np.float64)
+        time_s, assumed = assume_times(turns, start_s)
+        reason = f"the message has no time: taken {ASSUMED_GAP_S:.0f} s after the one before"
+        found(source, reading, "repaired", reason, line[assumed])
+    which = pa.array(turns.conversation)
+    number = np.arange(len(line)) - np.repeat(np.cumsum(count) - count, count)
+    yield pa.table(
+        {
+            "line": line,
+            "session": chats["name"].take(which),
+            "order": number.astype(np.float64),
+            "time_s": pa.array(time_s, from_pandas=True),
+            "new_prompt_tokens": turns.new_prompt_tokens.astype(np.float64),
+            "output_tokens": turns.output_tokens.astype(np.float64),
+            "served_model": chats["model"].take(which),
+            "difficulty": turns.difficulty,
+        }
+    )
+
+
+def found(source: Source, reading: Reading, kind: Kind, reason: str, lines: np.ndarray) -> None:
+    """Count a finding about some lines, if there are any."""
+    if len(lines):
+        places = (source.place(int(line)) for line in lines[:MAX_PLACES])
+        reading.findings.add(kind, reason, places, len(lines))

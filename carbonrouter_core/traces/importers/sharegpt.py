@@ -7,110 +7,108 @@ first copy of a message is kept.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
-from typing import Any
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from carbonrouter_core.traces.conversations import Message, known_role, turns_of
-from carbonrouter_core.traces.importers.base import Importer, Reading, always, lacks
-from carbonrouter_core.traces.importers.batches import Batches
-from carbonrouter_core.traces.sources import Source, json_values
-from carbonrouter_core.traces.tokens import token_counter
+from carbonrouter_core.traces.conversations import Messages
+from carbonrouter_core.traces.importers.base import Importer, Reading, always
+from carbonrouter_core.traces.importers.chats import Fields, found, read_chats, turn_tables
+from carbonrouter_core.traces.sources import Source
 
-HELD_CHARACTERS = 64 * 2**20
-"""Text held while parts of conversations may still come."""
+HELD_BYTES = 64 * 2**20
+"""Records held while parts of their conversations may still come."""
 
-_PART = re.compile(r"^(.+)_(\d+)$", re.DOTALL)
+_FIELDS = Fields(name="id", messages="conversations", role="from", text="value", timed=False)
+_PART = r"(?s)^(?P<base>.+)_(?P<start>\d{1,9})$"
 
 
 def _recognise(source: Source) -> str | None:
-    if source.kind == "csv" or lacks(source, "conversations"):
+    if not _FIELDS.recognises(source):
         return None
-    messages = source.samples[0].get("conversations")
-    if isinstance(messages, list) and (not messages or "from" in messages[0]):
-        return "its records hold conversations of messages with from and value"
-    return None
-
-
-class _Open:
-    """The messages of one conversation, by their place in it."""
-
-    def __init__(self, line: int) -> None:
-        self.line = line
-        self.messages: dict[int, Message] = {}
-        self.characters = 0
+    return "its records hold conversations of messages with from and value"
 
 
 def _read(source: Source, reading: Reading) -> Iterator[pa.Table]:
-    rows = Batches(source, reading)
-    reading.findings.guess(token_counter().how)
-    held: dict[str, _Open] = {}
+    held: list[pa.Table] = []
     closed: set[int] = set()
-    characters = 0
-    for line, record in _records(source, rows, reading):
-        reading.findings.rows_read += 1
-        messages = record.get("conversations")
-        if not isinstance(messages, list):
-            rows.refuse(line, "conversations is not a list of messages")
-            continue
-        name = str(record.get("id") or f"conversation-{source.number}-{line}")
-        part = _PART.match(name)
-        base, start = (part[1], int(part[2])) if part else (name, 0)
-        if base not in held:
-            if hash(base) in closed:
-                rows.repaired(line, "a part far from the rest of its chat: a session of its own")
-                base = name
-            held[base] = _Open(line)
-        one = held[base]
-        for place, message in enumerate(messages, start=start):
-            said = _message(message)
-            if said is None:
-                rows.repaired(line, "a message without a known speaker is left out")
-            elif place in one.messages:
-                rows.repaired(line, "a message that an earlier part had too; the first is kept")
-            else:
-                one.messages[place] = said
-                one.characters += len(said.text)
-                characters += len(said.text)
-        while characters > HELD_CHARACTERS and len(held) > 1:
-            oldest = next(iter(held))
-            closed.add(hash(oldest))
-            characters -= held[oldest].characters
-            _close(rows, oldest, held.pop(oldest))
-            yield from rows.full()
-    for base, one in held.items():
-        _close(rows, base, one)
-        yield from rows.full()
-    yield from rows.rest()
+    for chats in read_chats(source, reading, _FIELDS):
+        held.append(_with_parts(source, chats))
+        if sum(table.nbytes for table in held) > HELD_BYTES:
+            ready, rest = _oldest_half(pa.concat_tables(held).combine_chunks())
+            held = [rest]
+            yield from _turns(source, reading, ready, closed)
+    if held:
+        yield from _turns(source, reading, pa.concat_tables(held).combine_chunks(), closed)
 
 
-def _records(source: Source, rows: Batches, reading: Reading) -> Iterator[tuple[int, Any]]:
-    return json_values(source, rows.broken, reading.progress)
+def _with_parts(source: Source, chats: pa.Table) -> pa.Table:
+    """With the chat that each record is a part of, and the number of its first message."""
+    number = chats["line"].cast(pa.string())
+    own = pc.binary_join_element_wise(f"conversation-{source.number}", number, "-")
+    name = pc.if_else(pc.equal(chats["name"], "").fill_null(True), own, chats["name"])
+    part = pc.extract_regex(name, _PART)
+    base = pc.coalesce(pc.struct_field(part, "base"), name)
+    start = pc.struct_field(part, "start").cast(pa.int64()).fill_null(0)
+    at = chats.schema.get_field_index("name")
+    return (
+        chats.set_column(at, "name", name).append_column("chat", base).append_column("start", start)
+    )
 
 
-def _message(message: Any) -> Message | None:
-    if not isinstance(message, dict) or not known_role(message.get("from")):
-        return None
-    text = message.get("value")
-    return Message(str(message["from"]).lower(), text if isinstance(text, str) else "")
+def _oldest_half(chats: pa.Table) -> tuple[pa.Table, pa.Table]:
+    """The chats that began in the first half of the records, and the others."""
+    code = _codes(chats["chat"])
+    _, first = np.unique(code, return_index=True)
+    early = pa.array(first[code] < max(1, chats.num_rows // 2))
+    return chats.filter(early), chats.filter(pc.invert(early)).combine_chunks()
 
 
-def _close(rows: Batches, session: str, one: _Open) -> None:
-    turn = -1
-    messages = (one.messages[place] for place in sorted(one.messages))
-    for turn, counted in enumerate(turns_of(messages)):
-        rows.add(
-            line=one.line,
-            session=session,
-            order=float(turn),
-            new_prompt_tokens=float(counted.new_prompt_tokens),
-            output_tokens=float(counted.output_tokens),
-            difficulty=counted.difficulty,
-        )
-    if turn < 0:
-        rows.note(one.line, "the conversation has no answered prompt and is left out")
+def _turns(
+    source: Source, reading: Reading, chats: pa.Table, closed: set[int]
+) -> Iterator[pa.Table]:
+    """The turns of chats whose parts are all there."""
+    if not chats.num_rows:
+        return
+    lines = chats["line"].to_numpy()
+    late = np.array([hash(chat) in closed for chat in chats["chat"].to_pylist()])
+    reason = "a part far from the rest of its chat: a session of its own"
+    found(source, reading, "repaired", reason, lines[late])
+    chat = pc.if_else(pa.array(late), chats["name"], chats["chat"]).combine_chunks()
+    closed.update(map(hash, chat.unique().to_pylist()))
+    code = _codes(chat)
+    messages = Messages.of(pa.concat_arrays(chats["messages"].chunks))
+    lengths = np.diff(messages.offsets)
+    of_message = np.repeat(code, lengths)
+    place = np.arange(len(of_message)) - np.repeat(messages.offsets[:-1], lengths)
+    place += np.repeat(chats["start"].to_numpy(), lengths)
+    kept = np.flatnonzero(~messages.unknown)
+    order = kept[np.lexsort((kept, place[kept], of_message[kept]))]
+    again = np.zeros(len(order), bool)
+    again[1:] = (np.diff(of_message[order]) == 0) & (np.diff(place[order]) == 0)
+    reason = "a message that an earlier part had too; the first is kept"
+    found(source, reading, "repaired", reason, np.repeat(lines, lengths)[np.sort(order[again])])
+    reason = "a message without a known speaker is left out"
+    found(source, reading, "repaired", reason, np.repeat(lines, lengths)[messages.unknown])
+    rows = order[~again]
+    offsets = np.r_[0, np.cumsum(np.bincount(of_message[rows], minlength=code.max() + 1))]
+    _, first = np.unique(code, return_index=True)
+    whole = pa.table(
+        {
+            "line": lines[first],
+            "name": chat.take(pa.array(first)),
+            "model": chats["model"].take(pa.array(first)),
+        }
+    )
+    yield from turn_tables(source, reading, whole, messages=messages.take(rows, offsets))
+
+
+def _codes(names: pa.Array) -> np.ndarray:
+    """A number for each name, by first appearance."""
+    coded = names.combine_chunks() if isinstance(names, pa.ChunkedArray) else names
+    return np.asarray(coded.dictionary_encode().indices.to_numpy())
 
 
 IMPORTER = Importer(

@@ -7,7 +7,6 @@ from collections.abc import Mapping
 import streamlit as st
 
 import carbonrouter_core as core
-from carbonrouter_core.tables import nearest
 from pages.components import formatting as fmt
 from pages.components import page
 
@@ -26,8 +25,8 @@ def ask(run: core.Comparison, examples: Mapping[str, int]) -> int | None:
     left, right = st.columns([3, 1])
     name = left.text_input("Session id", trace.session_ids[0], key="method-session").strip()
     if name not in trace.session_ids:
-        near = fmt.plain(nearest(name, trace.session_ids))
-        st.warning(f"No session has this id. Nearest: {near}.")
+        first = fmt.plain(trace.session_ids[0])
+        st.warning(f"No session has this id; an id of this data set looks like {first}.")
         return None
     session = trace.session_ids.index(name)
     turns = int(trace.session_turns[session])

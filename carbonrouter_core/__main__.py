@@ -21,10 +21,12 @@ from carbonrouter_core.commands import (
     sweep,
     traces,
     validate,
+    windows,
+    zones,
 )
 from carbonrouter_core.errors import CarbonRouterError, InputError
 
-COMMANDS = (compare, reproduce, importing, traces, validate, observed, sweep, plan)
+COMMANDS = (compare, reproduce, importing, traces, validate, observed, sweep, plan, zones, windows)
 
 
 class _Parser(argparse.ArgumentParser):

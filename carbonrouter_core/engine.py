@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -19,11 +19,11 @@ from carbonrouter_core.intensity.knowledge import known_by_region
 from carbonrouter_core.intensity.stored import own_series_of
 from carbonrouter_core.kernel import Rules, make_rules, with_floors
 from carbonrouter_core.observed import run_as_served
-from carbonrouter_core.policies import AS_SERVED, POLICIES, policy
+from carbonrouter_core.policies import AS_SERVED, POLICIES, Policy, policy
 from carbonrouter_core.quality import QualityFit
 from carbonrouter_core.results import Comparison, Run
 from carbonrouter_core.scenario import Scenario
-from carbonrouter_core.simulation import charge, replay
+from carbonrouter_core.simulation import Decisions, charge, replay
 from carbonrouter_core.sites import load_catalog
 from carbonrouter_core.store import existing_store
 from carbonrouter_core.tables import nearest
@@ -66,6 +66,11 @@ class Prepared:
         """What the scenario lays down for a policy's decisions."""
         floors = self.fair_floors.get(policy_id)
         return self.rules if floors is None else with_floors(self.rules, floors, self.k)
+
+    @property
+    def optimum_is_exact(self) -> bool:
+        """Whether the hindsight optimum is proven to be the least, not only the best found."""
+        return self.scenario.copies == "latest" and self.scenario.latency_ceiling_ms is None
 
     @property
     def known_intensity(self) -> np.ndarray:
@@ -199,11 +204,20 @@ def run_policy(prepared: Prepared, policy_id: str) -> Run:
     if chosen is AS_SERVED:
         return run_as_served(prepared)
     fleet, placed = prepared.deployments.fleet, prepared.placed
-    # what knows the future knows the grid too: it is a bound on what could have been
-    seen = prepared.intensity if chosen.knows_output else prepared.known_intensity
-    decisions = replay(chosen, fleet, prepared.rules_for(policy_id), placed, seen)
+    seeds: list[np.ndarray] = []
+    if chosen.knows_future and not prepared.optimum_is_exact:
+        charged_alike = (p for p in POLICIES.values() if not (p.knows_future or p.free_history))
+        seeds = [_decide(prepared, other).deployment for other in charged_alike]
+    decisions = _decide(prepared, chosen, seeds)
     charges = charge(fleet, prepared.k, placed, prepared.intensity, decisions)
     return Run(chosen, decisions, charges)
+
+
+def _decide(prepared: Prepared, chosen: Policy, seeds: Sequence[np.ndarray] = ()) -> Decisions:
+    # what knows the future knows the grid too: it is a bound on what could have been
+    seen = prepared.intensity if chosen.knows_output else prepared.known_intensity
+    fleet, rules = prepared.deployments.fleet, prepared.rules_for(chosen.id)
+    return replay(chosen, fleet, rules, prepared.placed, seen, seeds)
 
 
 def compare(

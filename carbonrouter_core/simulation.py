@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -98,11 +99,18 @@ class _Turns(NamedTuple):
 
 
 def replay(
-    policy: Policy, fleet: Fleet, rules: Rules, placed: PlacedTrace, intensity: np.ndarray
+    policy: Policy,
+    fleet: Fleet,
+    rules: Rules,
+    placed: PlacedTrace,
+    intensity: np.ndarray,
+    seeds: Sequence[np.ndarray] = (),
 ) -> Decisions:
     """Decide every turn of ``placed`` under ``policy``.
 
-    ``intensity``: g/kWh, shape (turns, regions), at the start of each turn.
+    ``intensity``: g/kWh, shape (turns, regions), at the start of each turn; ``seeds``:
+    deployments other policies chose, one array of shape (turns,) each, which a policy that
+    knows the future does no worse than.
     """
     trace = placed.trace
     n = trace.n_turns
@@ -117,7 +125,7 @@ def replay(
         saving_g=np.full(n, np.nan),
         rebuild_g=np.full(n, np.nan),
     )
-    turns = _Turns(
+    columns = _Turns(
         offsets=trace.offsets,
         start_at=(trace.session_keys >> np.uint64(1)).astype(np.int64),
         history=trace.history_tokens,
@@ -128,13 +136,14 @@ def replay(
         user=placed.user,
         intensity=intensity,
     )
+    turns = _Turns._make(map(_read_only, columns))
     # The records are made here: compiled code holds bare pointers into them, so that arrays
     # of its own could be freed under its feet.
     session, note = np.zeros(1, SESSION), np.zeros(1, NOTE)
     plan = np.empty(0, np.int64)
     if policy.knows_future:
         plan = np.full(n, UNSERVED)
-        _plan(fleet, rules, turns, plan)
+        _plan(fleet, rules, turns, np.array(seeds, np.int64).reshape(len(seeds), n), plan)
     _replay(
         CODES[policy.id],
         policy.knows_output,
@@ -150,22 +159,32 @@ def replay(
     return decisions
 
 
+def _read_only(column: np.ndarray) -> np.ndarray:
+    """A view that cannot be written to, whatever the column allows: one type to compile for."""
+    view = column.view()
+    view.flags.writeable = False
+    return view
+
+
 @jit
-def _plan(fleet: Fleet, rules: Rules, turns: _Turns, plan: Array) -> None:
+def _plan(fleet: Fleet, rules: Rules, turns: _Turns, seeds: Array, plan: Array) -> None:
     """Fill ``plan`` (turns,) with the deployments of least carbon, each session's future known."""
     for s in range(turns.offsets.size - 1):
         first, end = turns.offsets[s], turns.offsets[s + 1]
-        plan[first:end] = optimum.solve_session(
-            fleet,
-            rules,
-            turns.history[first:end],
-            turns.prompt[first:end],
-            turns.output[first:end],
+        history = turns.history[first:end].astype(np.float64)
+        prompt = turns.prompt[first:end].astype(np.float64)
+        output = turns.output[first:end].astype(np.float64)
+        future = optimum.Future(
+            history,
+            prompt,
+            output,
+            history + prompt + output,
             turns.difficulty[first:end],
             turns.start_s[first:end],
             turns.user[first:end],
             turns.intensity[first:end],
         )
+        plan[first:end] = optimum.plan_session(fleet, rules, future, seeds[:, first:end])
 
 
 @jit

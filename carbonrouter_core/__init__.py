@@ -14,7 +14,7 @@ from carbonrouter_core.errors import (
     StoreError,
     TraceError,
 )
-from carbonrouter_core.policies import BASELINE, POLICIES
+from carbonrouter_core.policies import BASELINE, OPTIMUM, POLICIES
 from carbonrouter_core.results import FIGURES, Comparison, Interval
 from carbonrouter_core.router import CarbonRouter, Decision, LiveTurn
 from carbonrouter_core.scenario import FIELDS, PRESETS, Scenario, preset
@@ -28,6 +28,7 @@ __all__ = [
     "BUILTIN_TRACES",
     "FIELDS",
     "FIGURES",
+    "OPTIMUM",
     "POLICIES",
     "PRESETS",
     "CarbonRouter",

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from carbonrouter_core.fairness import jain_index, largest_gap, mean_by_user
-from carbonrouter_core.policies import BASELINE, Policy, reasons
+from carbonrouter_core.policies import BASELINE, OPTIMUM, Policy, reasons
 from carbonrouter_core.simulation import Charges, Decisions
 from carbonrouter_core.traces.schema import LONG_SESSION_TURNS, Trace
 
@@ -133,6 +133,16 @@ class Comparison:
         own = (note for run in self.runs.values() for note in run.notes)
         return (*self.prepared.warnings, *own)
 
+    @property
+    def optimum_is_exact(self) -> bool:
+        """Whether the hindsight optimum is proven to be the least, not only the best found."""
+        return self.prepared.optimum_is_exact
+
+    @property
+    def optimum_label(self) -> str:
+        """What the hindsight optimum may be called here."""
+        return "Hindsight optimum" if self.optimum_is_exact else "Best found in hindsight"
+
     @cached_property
     def long_sessions(self) -> np.ndarray:
         """Which sessions have over 30 turns."""
@@ -147,6 +157,33 @@ class Comparison:
         """Carbon of each session under a policy, shape (sessions,)."""
         carbon_g = self.runs[policy_id].charges.carbon_g
         return np.bincount(self.trace.session_index, carbon_g, self.trace.n_sessions)
+
+    def objective_g(self, policy_id: str, sessions: np.ndarray | None = None) -> float:
+        """What policies minimise: carbon, with embodied carbon if the scenario says so.
+
+        Of all sessions or those where ``sessions`` is true.
+        """
+        charges = self.runs[policy_id].charges
+        grams = charges.carbon_g + charges.embodied_g * self.prepared.scenario.embodied
+        return float(
+            grams.sum() if sessions is None else grams[sessions[self.trace.session_index]].sum()
+        )
+
+    def gap_closed_percent(
+        self, policy_id: str, sessions: np.ndarray | None = None
+    ) -> float | None:
+        """How far a policy gets from FairCarbon's objective to the hindsight optimum's, in percent.
+
+        Negative where it does worse than FairCarbon; None where one of the two was not run, or
+        nothing is to be gained. Where the optimum is only the best found
+        (:attr:`optimum_is_exact`), a proven one would make it smaller.
+        """
+        if BASELINE not in self.runs or OPTIMUM not in self.runs:
+            return None
+        own, worst, best = (
+            self.objective_g(name, sessions) for name in (policy_id, BASELINE, OPTIMUM)
+        )
+        return 100.0 * (worst - own) / (worst - best) if worst > best else None
 
     def figures(self, policy_id: str, sessions: np.ndarray | None = None) -> dict[str, Any]:
         """The :data:`FIGURES` of a policy, of all sessions or those where ``sessions`` is true.
@@ -377,6 +414,10 @@ class Comparison:
                 "test_half": self.figures(name, self.test_half),
                 "by_user_region": _records(self.fairness(name)),
             }
+            if OPTIMUM in self.runs and BASELINE in self.runs:
+                policies[name]["gap_closed_percent"] = self.gap_closed_percent(name)
+            if name == OPTIMUM:
+                policies[name]["exact"] = self.optimum_is_exact
             if BASELINE in self.runs:
                 policies[name]["saving_interval_percent"] = self.saving(name)[1:]
                 long = policies[name]["long_sessions"]

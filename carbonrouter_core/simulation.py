@@ -109,8 +109,8 @@ def replay(
     """Decide every turn of ``placed`` under ``policy``.
 
     ``intensity``: g/kWh, shape (turns, regions), at the start of each turn; ``seeds``:
-    deployments other policies chose, one array of shape (turns,) each, which a policy that
-    knows the future does no worse than.
+    deployments other policies chose, one array of shape (turns,) each, where a policy that
+    knows the future and is not exact starts from.
     """
     trace = placed.trace
     n = trace.n_turns

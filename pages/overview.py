@@ -46,7 +46,7 @@ def draw(shown: page.Page) -> None:
     page.assumptions(below.notes, below.warnings)
     # Last, since it takes longest: what is above stands on the page meanwhile.
     with page.guard():
-        draw_other_policies(shown, summary, below.same_kwh_g, mass, bars, gap)
+        draw_other_policies(shown, summary, below, mass, bars, gap)
 
 
 def draw_map(shown: page.Page, sites: pd.DataFrame, mass: fmt.Mass) -> None:
@@ -80,18 +80,20 @@ def draw_map(shown: page.Page, sites: pd.DataFrame, mass: fmt.Mass) -> None:
 def draw_other_policies(
     shown: page.Page,
     summary: pd.DataFrame,
-    same_kwh_g: dict[str, float],
+    below: cache.Details,
     mass: fmt.Mass,
     bars: DeltaGenerator,
     gap: DeltaGenerator,
 ) -> None:
     """The bars of all policies, and how much of the possible saving is reached."""
-    others = cache.others(shown.router, shown.scenario)
-    rows, reference_g = summary.copy(), dict(same_kwh_g)
+    others = cache.others(shown.router)
+    rows, reference_g = summary.copy(), dict(below.same_kwh_g)
 
     def redraw(key: str) -> None:
         order = [*cache.main(shown.router), *others]
-        chart = charts.policy_bars(rows, reference_g, mass, order=order, present=shown.present)
+        chart = charts.policy_bars(
+            rows, reference_g, mass, order=order, names=below.names, present=shown.present
+        )
         with bars:
             charts.show(chart, key=key)
 
@@ -102,12 +104,13 @@ def draw_other_policies(
         if time.monotonic() - drawn_at > REDRAW_S or name == others[-1]:
             redraw(f"policy-bars-{name}")
             drawn_at = time.monotonic()
-    target, meaning = answer.possible(rows.index, shown.scenario)
     with gap.container():
         carbon_g = rows["carbon_g"]
-        closed = charts.gap_closed(carbon_g, shown.router, target, mass, present=shown.present)
+        closed = charts.gap_closed(
+            carbon_g, shown.router, mass, names=below.names, present=shown.present
+        )
         charts.show(closed, key="gap")
-        page.note(meaning)
+        page.note(answer.possible(carbon_g, shown.scenario, below.names, mass))
 
 
 shown = page.start("Overview")

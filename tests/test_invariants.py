@@ -226,12 +226,36 @@ def test_free_migration_is_a_lower_bound_session_by_session(prepared: Prepared) 
 
 
 @EXAMPLES
-@given(prepared=worlds(free=True, copies="latest"))
+@given(prepared=worlds(free=True))
 def test_no_policy_does_better_than_hindsight(prepared: Prepared) -> None:
+    """Session by session; the best found starts from what the others did."""
     best = session_g(prepared, run_policy(prepared, "hindsight-optimum"))
+    bound = session_g(prepared, run_policy(prepared, "free-migration"))
+    assert (bound <= best * (1 + 1e-9)).all()
     for policy_id in ROUTERS:
         own = session_g(prepared, run_policy(prepared, policy_id))
         assert (best <= own * (1 + 1e-9)).all(), policy_id
+
+
+@EXAMPLES
+@given(prepared=worlds(free=True, copies="all"))
+def test_keeping_all_copies_can_only_save(prepared: Prepared) -> None:
+    kept = session_g(prepared, run_policy(prepared, "hindsight-optimum"))
+    rules = prepared.rules._replace(copies_all=False)
+    scenario = prepared.scenario.replace(copies="latest")
+    latest = dataclasses.replace(prepared, scenario=scenario, rules=rules, fair_floors={})
+    assert (kept <= session_g(latest, run_policy(latest, "hindsight-optimum")) * (1 + 1e-9)).all()
+
+
+@EXAMPLES
+@given(prepared=worlds(latency_ceiling_ms=5000.0))
+def test_the_best_found_under_a_ceiling_may_be_served_so(prepared: Prepared) -> None:
+    """Every turn within the ceiling, or on what is fastest: none is missed that need not be."""
+    assert not prepared.optimum_is_exact
+    run = run_policy(prepared, "hindsight-optimum")
+    ms = run.charges.ttft_ms if prepared.rules.ceiling_on_ttft else run.charges.latency_ms
+    served = run.decisions.served
+    assert (run.decisions.missed_ceiling[served] == (ms[served] > 5000.0)).all()
 
 
 @EXAMPLES

@@ -295,6 +295,48 @@ def test_a_session_without_turns_costs_nothing(at: int) -> None:
     assert session_mg == pytest.approx([expected[name] * 1.25 for name in names])
 
 
+# --- Against what could have been -------------------------------------------------------------
+
+
+def test_the_gap_closed_is_the_way_from_faircarbon_to_the_optimum() -> None:
+    trace = make_trace({"a": [T(900, 50), T(10, 50, 60)], "b": [T(100, 10)]}, users=["north"] * 3)
+    world = make_world(trace, TWO_SITES, mg_per_j=[[0.8, 0.9], [0.8, 0.4], [0.8, 0.4]])
+    runs = side_by_side(world, "carbonrouter", "faircarbon", "nearest-region", "hindsight-optimum")
+    # a: 1000 + 110 mg in the north is the least, FairCarbon pays 1000 + 530; b: 60 mg in the south
+    assert runs.objective_g("hindsight-optimum") * 1e3 == pytest.approx(1000 + 110 + 60)
+    assert runs.objective_g("faircarbon") * 1e3 == pytest.approx(1000 + 530 + 60)
+    assert runs.gap_closed_percent("carbonrouter") == pytest.approx(100.0)
+    assert runs.gap_closed_percent("faircarbon") == pytest.approx(0.0)
+    # nearest serves b in the north for 120 mg: 1 - 60 / 420 of the way
+    assert runs.gap_closed_percent("nearest-region") == pytest.approx(100 * (1 - 60 / 420))
+    assert runs.gap_closed_percent("carbonrouter", np.array([False, True])) is None  # no gap in b
+    assert (
+        side_by_side(world, "carbonrouter", "faircarbon").gap_closed_percent("faircarbon") is None
+    )
+    assert runs.optimum_label == "Hindsight optimum"
+    shown = runs.to_dict()["policies"]
+    assert shown["hindsight-optimum"]["exact"] is True
+    assert shown["nearest-region"]["gap_closed_percent"] == pytest.approx(100 * (1 - 60 / 420))
+
+
+@pytest.mark.parametrize("fields", [{"copies": "all"}, {"latency_ceiling_ms": 9000.0}])
+def test_an_optimum_that_is_not_proven_is_called_best_found(fields: dict) -> None:
+    trace = make_trace({"a": [T(900, 50), T(10, 50, 60)]})
+    runs = side_by_side(make_world(trace, TWO_SITES, **fields), "hindsight-optimum")
+    assert runs.optimum_label == "Best found in hindsight"
+    assert runs.to_dict()["policies"]["hindsight-optimum"]["exact"] is False
+
+
+def test_embodied_carbon_is_in_the_objective_only_if_the_scenario_says_so() -> None:
+    trace = make_trace({"a": [T(900, 50)]})
+    for embodied in (False, True):
+        runs = side_by_side(make_world(trace, TWO_SITES, embodied=embodied), "sticky")
+        figures = runs.figures("sticky")
+        expected = figures["carbon_g"] + embodied * figures["embodied_g"]
+        assert figures["embodied_g"] > 0
+        assert runs.objective_g("sticky") == pytest.approx(expected)
+
+
 # --- The real thing ---------------------------------------------------------------------------
 
 

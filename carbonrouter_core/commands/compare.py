@@ -12,7 +12,7 @@ from carbonrouter_core.commands.options import add_scenario_options, policies_fr
 from carbonrouter_core.engine import compare, find_trace
 from carbonrouter_core.errors import InputError
 from carbonrouter_core.observed import has_served
-from carbonrouter_core.policies import AS_SERVED, BASELINE, POLICIES
+from carbonrouter_core.policies import AS_SERVED, BASELINE, OPTIMUM, POLICIES
 from carbonrouter_core.results import Comparison, Interval
 from carbonrouter_core.traces.schema import LONG_SESSION_TURNS
 from carbonrouter_core.units import mass_scale
@@ -99,13 +99,25 @@ def _table(comparison: Comparison, chosen: Sequence[str]) -> str:
         "",
         "test half: the sessions nothing was learned from; evidence is theirs.",
     ]
-    if "hindsight-optimum" in chosen and scenario.copies == "all":
-        lines.append(
-            "hindsight-optimum: planned as if one copy were kept; with copies=all it is no bound, "
-            "and free-migration is the one there is."
-        )
+    if OPTIMUM in chosen:
+        lines.append(_optimum_line(comparison, chosen))
     lines += [f"note: {warning}" for warning in comparison.warnings]
     return "\n".join(lines).rstrip()
+
+
+def _optimum_line(comparison: Comparison, chosen: Sequence[str]) -> str:
+    closed = [
+        f"{name} {value:.1f} %"
+        for name in chosen
+        if not POLICIES.get(name, AS_SERVED).knows_output
+        and (value := comparison.gap_closed_percent(name)) is not None
+    ]
+    scenario = comparison.prepared.scenario
+    text = f"{OPTIMUM}: {comparison.optimum_label.lower()}"
+    if not comparison.optimum_is_exact:
+        text += ", not proven to be the least"
+        text += "" if scenario.latency_ceiling_ms else "; free-migration is the lower bound"
+    return f"{text}. Of the way there from {BASELINE}: {', '.join(closed)}." if closed else text
 
 
 def _fairness_lines(figures: Mapping[str, Mapping[str, Any]]) -> list[str]:

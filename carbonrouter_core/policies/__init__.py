@@ -95,6 +95,9 @@ apart since most traces cannot be replayed so."""
 BASELINE = "faircarbon"
 """The policy that savings are measured against."""
 
+OPTIMUM = "hindsight-optimum"
+"""The policy that says how much could have been saved."""
+
 _CARBONROUTER = CODES["carbonrouter"]
 _NO_GATE = CODES["carbonrouter-no-gate"]
 _LOOKAHEAD = CODES["carbonrouter-lookahead"]
@@ -106,7 +109,7 @@ _NEAREST_REGION = CODES["nearest-region"]
 _LARGEST_MODEL = CODES["largest-model"]
 _SMALLEST_MODEL = CODES["smallest-model"]
 _ROUND_ROBIN = CODES["round-robin"]
-_OPTIMUM = CODES["hindsight-optimum"]
+_OPTIMUM = CODES[OPTIMUM]
 
 
 def policy(policy_id: str) -> Policy:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Mapping
 from html import escape
 
 import pandas as pd
@@ -175,20 +175,16 @@ def tail(by_length: pd.DataFrame) -> str:
     )
 
 
-def possible(policy_ids: Collection[str], scenario: core.Scenario) -> tuple[str, str]:
-    """The policy that the possible saving is measured by, and what it stands for."""
-    if "hindsight-optimum" not in policy_ids:
-        return (
-            "free-migration",
-            "Free migration is a bound that no router can reach: it never recomputes.",
-        )
-    if scenario.copies == "latest" and scenario.latency_ceiling_ms is None:
-        return (
-            "hindsight-optimum",
-            "The hindsight optimum knows the future of every session; no router can do better.",
-        )
-    return (
-        "hindsight-optimum",
-        "The hindsight optimum knows the future of every session. With this latency ceiling it is "
-        "the best found, not proven to be the best there is.",
+def possible(
+    carbon_g: pd.Series, scenario: core.Scenario, names: Mapping[str, str], mass: fmt.Mass
+) -> str:
+    """What the possible saving is measured by. ``names``: as in :class:`~.cache.Details`."""
+    if core.OPTIMUM not in names:
+        return "The hindsight optimum knows the future of every session; no router can do better."
+    text = (
+        f"{names[core.OPTIMUM]}: a search that knows the future of every session. It is not "
+        "proven that nothing emits less"
     )
+    if scenario.latency_ceiling_ms is not None:
+        return f"{text}."  # what is fast enough hangs on the cache: free migration is no bound
+    return f"{text}; less than free migration, {mass.text(carbon_g['free-migration'])}, cannot be."

@@ -51,14 +51,9 @@ def main(router: str) -> tuple[str, str]:
     return router, core.BASELINE
 
 
-def others(router: str, scenario: core.Scenario) -> list[str]:
-    """The policies shown beside the main two, in the order they are drawn and replayed.
-
-    Without the hindsight optimum where several deployments keep a session's cache: its plan
-    is made for one live copy and is no bound then.
-    """
-    left_out = {router} | ({"hindsight-optimum"} if scenario.copies == "all" else set())
-    return [name for name in (*ROUTERS, *_OTHERS) if name not in left_out]
+def others(router: str) -> list[str]:
+    """The policies shown beside the main two, in the order they are drawn and replayed."""
+    return [name for name in (*ROUTERS, *_OTHERS) if name != router]
 
 
 @dataclass(frozen=True)
@@ -80,6 +75,9 @@ class Details:
 
     by_length: pd.DataFrame
     sites: pd.DataFrame
+    names: dict[str, str]
+    """What a policy is called under this scenario, where it is not its usual name: the hindsight
+    optimum where it is only the best found."""
     same_kwh_g: dict[str, float]
     """Carbon of each policy's electricity at the average intensity of the chosen zones."""
     notes: tuple[str, ...]
@@ -140,6 +138,7 @@ def _details(scenario_key: str, router: str, _scenario: core.Scenario) -> Detail
     return Details(
         by_length=run.saving_by_length(router),
         sites=sites,
+        names={} if run.optimum_is_exact else {core.OPTIMUM: run.optimum_label},
         same_kwh_g={name: run.same_energy_at_mean_intensity_g(name) for name in run.runs},
         notes=notes(run, router),
         warnings=(*_assumed_pue(sites), *run.prepared.warnings),

@@ -6,12 +6,15 @@ who cannot see it.
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 
 import pandas as pd
 import plotly.graph_objects as go
 import streamlit as st
 
+import carbonrouter_core as core
 from pages.components import formatting as fmt
 from pages.components import theme
 
@@ -84,16 +87,17 @@ def policy_bars(
     mass: fmt.Mass,
     *,
     order: list[str],
+    names: Mapping[str, str] = MappingProxyType({}),
     present: bool = False,
 ) -> Chart:
     """Carbon of each policy, split into its parts, with a mark for the same electricity at the
     average intensity of the chosen zones.
 
     ``order`` may name policies that ``summary`` does not hold yet; their place is kept, so that
-    nothing jumps when they arrive.
+    nothing jumps when they arrive. ``names``: those that are not the usual ones.
     """
     colours = theme.palette()
-    names = [theme.name(policy_id) for policy_id in order]
+    called = {policy_id: names.get(policy_id) or theme.name(policy_id) for policy_id in order}
     figure = go.Figure()
     ready = [policy_id for policy_id in order if policy_id in summary.index]
     for part in theme.PARTS:
@@ -103,7 +107,7 @@ def policy_bars(
         ]
         figure.add_bar(
             orientation="h",
-            y=names,
+            y=list(called.values()),
             x=values,
             name=part.name,
             marker={
@@ -128,7 +132,7 @@ def policy_bars(
     is_within = [reference_g[policy_id] <= end for policy_id in marked]
     figure.add_scatter(
         x=[mass.value(min(reference_g[policy_id], end)) for policy_id in marked],
-        y=[theme.name(policy_id) for policy_id in marked],
+        y=[called[policy_id] for policy_id in marked],
         customdata=[mass.text(reference_g[policy_id]) for policy_id in marked],
         mode="markers",
         name="Same kWh, average grid",
@@ -151,14 +155,14 @@ def policy_bars(
         {
             "x": 0,
             "y": name,
-            "text": _bar_label(summary, policy_id, mass, colours)
+            "text": _bar_label(summary, policy_id, name, mass, colours)
             + (CUT_BAR if totals.get(policy_id, 0.0) > end else ""),
             "showarrow": False,
             "xanchor": "left",
             "yanchor": "bottom",
             "yshift": (ROW_PX * BAR_SHARE) / 2 * (PRESENT_GROWTH if present else 1.0),
         }
-        for policy_id, name in zip(order, names, strict=True)
+        for policy_id, name in called.items()
     ]
     _layout(
         figure,
@@ -195,17 +199,17 @@ def policy_bars(
     return Chart(
         figure,
         alt="Bar chart of carbon by policy. "
-        + " ".join(_policy_sentence(summary.loc[p], p, mass) for p in ready),
+        + " ".join(_policy_sentence(summary.loc[p], called[p], mass) for p in ready),
         file_name=_file_name("carbonrouter carbon by policy"),
     )
 
 
 def _bar_label(
-    summary: pd.DataFrame, policy_id: str, mass: fmt.Mass, colours: theme.Palette
+    summary: pd.DataFrame, policy_id: str, name: str, mass: fmt.Mass, colours: theme.Palette
 ) -> str:
     """Name, total and difference to FairCarbon, as one line of plotly's HTML."""
     swatch = f'<span style="color:{theme.colour(policy_id)}">\N{BLACK SQUARE}</span>'
-    name = f"{swatch} {theme.name(policy_id)}"
+    name = f"{swatch} {name}"
     if policy_id not in summary.index:
         return f'<span style="color:{colours.muted}">{name}: {PENDING}</span>'
     text = f"{name}  <b>{mass.text(summary.at[policy_id, 'carbon_g'])}</b>"
@@ -217,10 +221,10 @@ def _bar_label(
     return text
 
 
-def _policy_sentence(row: pd.Series, policy_id: str, mass: fmt.Mass) -> str:
+def _policy_sentence(row: pd.Series, name: str, mass: fmt.Mass) -> str:
     recomputed = row["recompute_g"] / row["carbon_g"] * 100 if row["carbon_g"] else None
     return (
-        f"{theme.name(policy_id)}: {mass.text(row['carbon_g'])} CO2e, "
+        f"{name}: {mass.text(row['carbon_g'])} CO2e, "
         f"{fmt.percent(recomputed)} of it recomputed history."
     )
 
@@ -319,16 +323,23 @@ def saving_by_length(
 
 
 def gap_closed(
-    carbon_g: pd.Series, policy_id: str, target_id: str, mass: fmt.Mass, *, present: bool = False
+    carbon_g: pd.Series,
+    policy_id: str,
+    mass: fmt.Mass,
+    *,
+    names: Mapping[str, str] = MappingProxyType({}),
+    present: bool = False,
 ) -> Chart:
-    """How far ``policy_id`` gets from FairCarbon towards the least carbon that is possible.
+    """How far ``policy_id`` gets from FairCarbon towards the hindsight optimum.
 
-    ``carbon_g`` holds the carbon of both and of ``target_id``, by policy.
+    ``carbon_g`` holds the carbon of all three, by policy; ``names`` another name of the optimum
+    where it is only the best found.
     """
     colours = theme.palette()
-    best, worst, here = (float(carbon_g[name]) for name in (target_id, "faircarbon", policy_id))
-    who, target_name, row = theme.name(policy_id), theme.name(target_id), "gap"
-    share = 100 * (worst - here) / (worst - best) if worst > best else None
+    best, worst, here = (float(carbon_g[name]) for name in (core.OPTIMUM, "faircarbon", policy_id))
+    who, row = theme.name(policy_id), "gap"
+    target_name = names.get(core.OPTIMUM) or theme.name(core.OPTIMUM)
+    title = _gap_title(100 * (worst - here) / (worst - best) if worst > best else None, names)
     figure = go.Figure()
     figure.add_scatter(
         x=[mass.value(best), mass.value(worst)],
@@ -380,7 +391,7 @@ def gap_closed(
         )
     _layout(
         figure,
-        title=_gap_title(share),
+        title=title,
         subtitle=f"From FairCarbon to: {target_name}",
         height=255,
         present=present,
@@ -397,14 +408,15 @@ def gap_closed(
     return Chart(
         figure,
         alt=f"Line from FairCarbon ({mass.text(worst)}) to {target_name} ({mass.text(best)}); "
-        f"{who} is at {mass.text(here)}. {_gap_title(share)}.",
+        f"{who} is at {mass.text(here)}. {title}.",
         file_name=_file_name("carbonrouter gap closed"),
     )
 
 
-def _gap_title(share_percent: float | None) -> str:
+def _gap_title(share_percent: float | None, names: Mapping[str, str]) -> str:
     if share_percent is None:
         return "FairCarbon leaves nothing to save"
     if share_percent < 0:
         return "None of the possible saving is reached"
-    return f"{fmt.percent(share_percent, 0)} of the possible saving is reached"
+    possible = "best saving found" if core.OPTIMUM in names else "possible saving"
+    return f"{fmt.percent(share_percent, 0)} of the {possible} is reached"

@@ -64,7 +64,7 @@ def _choose(label: str, options: list, name: str, **widget: object) -> object:
 
 def policies(shown: Page) -> list[str]:
     """Whom the router can be compared with, FairCarbon first."""
-    return [core.BASELINE, *cache.others(shown.router, shown.scenario)]
+    return [core.BASELINE, *cache.others(shown.router)]
 
 
 @st.cache_resource(max_entries=cache.MAX_COMPARISONS, show_spinner=False)

@@ -9,8 +9,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
+import carbonrouter_core as core
 from carbonrouter_core import POLICIES
-from pages.components import cache, charts, maps, theme
+from pages.components import answer, cache, charts, maps, theme
 from pages.components import formatting as fmt
 
 MASS = fmt.Mass.for_largest(1000.0)
@@ -126,14 +127,34 @@ def test_saving_by_length_shows_a_loss_below_zero() -> None:
     ],
 )
 def test_the_share_of_the_possible_saving(ours: float, title: str) -> None:
-    carbon = pd.Series({"faircarbon": 1000.0, "carbonrouter": ours, "free-migration": 600.0})
-    chart = charts.gap_closed(carbon, "carbonrouter", "free-migration", MASS)
+    carbon = pd.Series({"faircarbon": 1000.0, "carbonrouter": ours, "hindsight-optimum": 600.0})
+    chart = charts.gap_closed(carbon, "carbonrouter", MASS)
     assert chart.figure.layout.title.text == title
 
 
+def test_what_is_only_the_best_found_is_called_so() -> None:
+    found = {"hindsight-optimum": "Best found in hindsight"}
+    carbon = pd.Series({"faircarbon": 1000.0, "carbonrouter": 700.0, "hindsight-optimum": 600.0})
+    chart = charts.gap_closed(carbon, "carbonrouter", MASS, names=found)
+    assert chart.figure.layout.title.text.endswith("of the best saving found is reached")
+    assert "to Best found in hindsight (0.600" in chart.alt
+    rows = policies()
+    rows.loc["hindsight-optimum"] = rows.loc["carbonrouter"]
+    order = ["carbonrouter", "faircarbon", "hindsight-optimum"]
+    bars = charts.policy_bars(rows, {}, MASS, order=order, names=found)
+    assert "Best found in hindsight: 0.750" in bars.alt
+    assert "Best found in hindsight" in bars.figure.layout.annotations[2].text
+    carbon["free-migration"] = 500.0
+    told = answer.possible(carbon, core.Scenario(copies="all"), found, MASS)
+    assert "not proven" in told and "free migration, 0.500" in told
+    ceiling = core.Scenario(copies="all", latency_ceiling_ms=5000.0)
+    assert "free migration" not in answer.possible(carbon, ceiling, found, MASS)
+    assert "no router can do better" in answer.possible(carbon, core.Scenario(), {}, MASS)
+
+
 def test_no_possible_saving_is_no_division_by_zero() -> None:
-    carbon = pd.Series(dict.fromkeys(("faircarbon", "carbonrouter", "free-migration"), 5.0))
-    chart = charts.gap_closed(carbon, "carbonrouter", "free-migration", MASS)
+    carbon = pd.Series(dict.fromkeys(("faircarbon", "carbonrouter", "hindsight-optimum"), 5.0))
+    chart = charts.gap_closed(carbon, "carbonrouter", MASS)
     assert chart.figure.layout.title.text == "FairCarbon leaves nothing to save"
 
 

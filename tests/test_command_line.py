@@ -276,7 +276,7 @@ def test_an_export_that_cannot_be_written_is_refused(refusal, trace_file, tmp_pa
         (["compare", "--set", "gpus=B200-180GB"], "has none of the chosen GPU types"),
         (["compare", "--set", "window_start=2030-01-01"], "runs from 2021-01-01T00:00Z"),
         (["compare", "--set", "window_start=9999-12-31"], "runs from 2021-01-01T00:00Z"),
-        (["compare", "--set", "name=" + "x" * 201], "text of at most 200 characters"),
+        (["compare", "--set", "name=" + "x" * 201], "text of at most 120 characters"),
     ],
 )
 def test_bad_input_exits_with_2_and_one_line(refusal, arguments: list[str], what: str) -> None:

@@ -19,12 +19,21 @@ from carbonrouter_core.report import colours as shared
 FONT = '"Source Sans", "Source Sans Pro", "Helvetica Neue", Arial, sans-serif'
 """Served by Streamlit itself or found on the machine: nothing is fetched."""
 
-POLICY_COLOURS = shared.POLICY_COLOURS
 
 
-def colour(policy_id: str) -> str:
-    """The colour of a policy; grey for one that is not listed."""
-    return shared.policy_colour(policy_id)
+def colour(policy_id: str, *, dark: bool | None = None) -> str:
+    """The colour of a policy on the page as it is shown, or on a light or a dark one."""
+    return shared.policy_colour(policy_id, dark=palette().dark if dark is None else dark)
+
+
+SCENARIO_COLOURS = (("#004488", "#7AA6D8"), ("#BB5566", "#EE99AA"), ("#997700", "#EECC66"))
+"""Colours of scenarios side by side, on a light and a dark page: Paul Tol's "high contrast"
+scheme, which no policy has."""
+
+
+def scenario_colour(number: int) -> str:
+    """The colour of the scenario in that place; they come round again, with another dash."""
+    return SCENARIO_COLOURS[number % len(SCENARIO_COLOURS)][palette().dark]
 
 
 _NAMES = {"carbonrouter": "CarbonRouter, published rule"}

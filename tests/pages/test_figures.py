@@ -24,8 +24,15 @@ def test_text_meets_wcag_aa(colours: theme.Palette) -> None:
         assert theme.contrast_ratio(text, colours.background) >= 4.5
     label = theme.rgb_to_hex(colours.label)
     assert theme.contrast_ratio(label, theme.rgb_to_hex(colours.label_background)) >= 4.5
-    for policy_id in (*cache.ROUTERS, "faircarbon"):
-        assert theme.contrast_ratio(theme.colour(policy_id), colours.background) >= 3
+    for policy_id in POLICIES:
+        drawn = theme.colour(policy_id, dark=colours.dark)
+        assert theme.contrast_ratio(drawn, colours.background) >= 3, policy_id
+    for policy_id in (*cache.ROUTERS, "faircarbon"):  # lines of the map
+        drawn = theme.colour(policy_id, dark=colours.dark)
+        for ground in (colours.sea, theme.rgb_to_hex(colours.land)):
+            assert theme.contrast_ratio(drawn, ground) >= 3, policy_id
+    for pair in theme.SCENARIO_COLOURS:
+        assert theme.contrast_ratio(pair[colours.dark], colours.background) >= 3
     recompute = theme.PARTS[0].fill(colours.dark)
     assert theme.contrast_ratio(recompute, colours.background) >= 3
 
@@ -35,9 +42,11 @@ def test_contrast_ratio_of_known_pairs() -> None:
     assert theme.contrast_ratio("#777777", "#FFFFFF") == pytest.approx(4.48, abs=0.01)
 
 
-def test_every_policy_has_a_colour_of_its_own() -> None:
-    assert set(POLICIES) <= set(theme.POLICY_COLOURS)
-    assert len(set(theme.POLICY_COLOURS.values())) == len(theme.POLICY_COLOURS)
+@pytest.mark.parametrize("dark", [False, True])
+def test_every_policy_has_a_colour_of_its_own(dark: bool) -> None:
+    drawn = [theme.colour(policy_id, dark=dark) for policy_id in POLICIES]
+    drawn += [pair[dark] for pair in theme.SCENARIO_COLOURS]
+    assert len(set(drawn)) == len(drawn)
 
 
 def as_deuteranope(colour: tuple[int, int, int]) -> np.ndarray:
@@ -52,13 +61,17 @@ def as_deuteranope(colour: tuple[int, int, int]) -> np.ndarray:
     return matrix @ np.array(colour)
 
 
-def test_the_main_colours_differ_to_colour_blind_eyes() -> None:
+@pytest.mark.parametrize("dark", [False, True])
+def test_the_main_colours_differ_to_colour_blind_eyes(dark: bool) -> None:
     main = [
         *map(cache.main, cache.ROUTERS),
         *combinations(("carbonrouter", "faircarbon", "sticky"), 2),
     ]
     for first, second in main:
-        seen = [as_deuteranope(theme.hex_to_rgb(theme.colour(one))) for one in (first, second)]
+        seen = [
+            as_deuteranope(theme.hex_to_rgb(theme.colour(one, dark=dark)))
+            for one in (first, second)
+        ]
         assert np.abs(seen[0] - seen[1]).max() > 50, (first, second)
     clean, dirty = (as_deuteranope(theme.intensity_colour(g)) for g in (50, 650))
     assert np.abs(clean - dirty).max() > 50

@@ -18,6 +18,9 @@ st.navigation(
             icon=":material/route:",
             url_path="session-replay",
         ),
+        st.Page(
+            "pages/compare.py", title="Compare", icon=":material/balance:", url_path="comparison"
+        ),
         # An address that is no file name under pages/: Streamlit would run that file by itself,
         # without this one, for whoever opens the link first.
         st.Page(

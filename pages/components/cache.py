@@ -93,6 +93,11 @@ def _prepared(scenario_key: str, _scenario: core.Scenario) -> Prepared:
     return core.prepare(_scenario)
 
 
+def prepared(scenario: core.Scenario) -> Prepared:
+    """What all policies share under ``scenario``; raises CarbonRouterError where it cannot run."""
+    return _prepared(scenario.key, scenario)
+
+
 @st.cache_resource(max_entries=MAX_COMPARISONS, show_spinner=False)
 def _comparison(
     scenario_key: str, policies: tuple[str, ...], _scenario: core.Scenario

@@ -57,7 +57,7 @@ def show(chart: Chart, *, key: str) -> None:
     )
 
 
-def _layout(
+def lay_out(
     figure: go.Figure,
     *,
     title: str,
@@ -67,6 +67,7 @@ def _layout(
     left: int = 8,
     bottom: int = 8,
 ) -> None:
+    """The look that all charts share, on the theme the browser shows."""
     colours = theme.palette()
     figure.update_layout(
         template=theme.plotly_template(colours, present=present),
@@ -76,7 +77,7 @@ def _layout(
     )
 
 
-def _file_name(*words: str) -> str:
+def file_name(*words: str) -> str:
     """Words as a file name that every system accepts."""
     return re.sub(r"[^a-z0-9]+", "-", " ".join(words).lower()).strip("-")[:80]
 
@@ -164,7 +165,7 @@ def policy_bars(
         }
         for policy_id, name in called.items()
     ]
-    _layout(
+    lay_out(
         figure,
         title="Carbon by policy",
         subtitle="Red hatch: recomputed history. Tick: the same kWh, average grid",
@@ -200,7 +201,7 @@ def policy_bars(
         figure,
         alt="Bar chart of carbon by policy. "
         + " ".join(_policy_sentence(summary.loc[p], called[p], mass) for p in ready),
-        file_name=_file_name("carbonrouter carbon by policy"),
+        file_name=file_name("carbonrouter carbon by policy"),
     )
 
 
@@ -290,7 +291,7 @@ def saving_by_length(
         for place, value, high in zip(places, values, shown["high_percent"], strict=True)
     ]
     figure.add_hline(y=0, line={"color": colours.axis, "width": 1.5})
-    _layout(
+    lay_out(
         figure,
         title="Saving by session length",
         subtitle=f"{who} against {against}; lines: 95 % interval",
@@ -318,7 +319,7 @@ def saving_by_length(
         figure,
         alt=f"Bar chart of the carbon {who} saves against {against} by session length. "
         + " ".join(sentences),
-        file_name=_file_name("carbonrouter saving by session length"),
+        file_name=file_name("carbonrouter saving by session length"),
     )
 
 
@@ -389,7 +390,7 @@ def gap_closed(
             yanchor="bottom" if side == "top" else "top",
             yshift=14 if side == "top" else -14,
         )
-    _layout(
+    lay_out(
         figure,
         title=title,
         subtitle=f"From FairCarbon to: {target_name}",
@@ -409,7 +410,7 @@ def gap_closed(
         figure,
         alt=f"Line from FairCarbon ({mass.text(worst)}) to {target_name} ({mass.text(best)}); "
         f"{who} is at {mass.text(here)}. {title}.",
-        file_name=_file_name("carbonrouter gap closed"),
+        file_name=file_name("carbonrouter gap closed"),
     )
 
 

@@ -243,7 +243,7 @@ def regions_control(where: str) -> None:
         "Regions",
         _with_chosen(list(regions), state.draft()["regions"]),
         format_func=lambda name: (
-            f"{state.place(name)} ({regions[name].zone})" if name in regions else fmt.plain(name)
+            f"{state.place(name)} ({regions[name].zone})" if name in regions else name
         ),
         **state.bound(where, "regions", list, tuple),
     )

@@ -87,7 +87,7 @@ def _user_mix() -> None:
     st.multiselect(
         "Users are in",
         [*regions, *(name for name in mix if name not in regions)],
-        format_func=lambda name: state.place(name) if name in regions else fmt.plain(name),
+        format_func=state.place,
         key=key,
         on_change=_keep_users,
         args=(key,),

@@ -9,9 +9,9 @@ import streamlit as st
 
 import carbonrouter_core as core
 from carbonrouter_core.scenario import FIELDS
-from carbonrouter_core.store import StoredText, existing_store, open_store
+from carbonrouter_core.store import StoredText, open_store
+from pages.components import compare_choice, saved, scenario_form, state
 from pages.components import formatting as fmt
-from pages.components import scenario_form, state
 
 PRESET_WORDS = {
     "Paper": "One copy of a conversation's notes, kept for an hour where the last turn ran.",
@@ -69,17 +69,8 @@ def _take_preset() -> None:
 # --- Names ------------------------------------------------------------------------------------
 
 
-def stored() -> tuple[dict[str, StoredText], str]:
-    """The saved scenarios by name, and why there are none where the store cannot be read."""
-    try:
-        store = existing_store()
-        return {one.name: one for one in store.scenarios()} if store else {}, ""
-    except core.CarbonRouterError as error:
-        return {}, str(error)
-
-
 def _name_and_save() -> None:
-    saved, locked = stored()
+    known, locked = saved.stored()
     scenario, name = state.current(), str(state.draft()["name"]).strip()
     bar = st.container(horizontal=True, vertical_alignment="bottom")
     bar.text_input(
@@ -88,9 +79,9 @@ def _name_and_save() -> None:
         width=320,
         **state.bound(scenario_form.HERE, "name"),
     )
-    is_saved = name in saved and saved[name].text == scenario.replace(name=name).to_json()
+    is_saved = name in known and known[name].text == scenario.replace(name=name).to_json()
     bar.button(
-        "Saved" if is_saved else "Save over it" if name in saved else "Save",
+        "Saved" if is_saved else "Save over it" if name in known else "Save",
         type="primary",
         on_click=_save,
         disabled=bool(locked) or is_saved,
@@ -120,7 +111,7 @@ def _save() -> None:
             _tell(f"{name} is the name of a preset; give another name.", wrong=True)
             return
         scenario = scenario.replace(name=name)
-        open_store().save_scenario(name, scenario.to_json(), replace=name in stored()[0])
+        open_store().save_scenario(name, scenario.to_json(), replace=name in saved.stored()[0])
     except core.CarbonRouterError as error:
         _tell(f"Not saved: {error}", wrong=True)
         return
@@ -130,21 +121,23 @@ def _save() -> None:
 
 
 def _saved() -> None:
-    saved, _ = stored()
-    if not saved:
+    known, _ = saved.stored()
+    if not known:
         st.html(
             '<p class="cr-note">None yet. Give this scenario a name and save it; then change '
             "something and compare the two.</p>"
         )
         return
-    if st.session_state.get(CHOSEN) not in saved:
-        st.session_state[CHOSEN] = next(iter(saved))
-    name = st.selectbox("Scenario", list(saved), key=CHOSEN)
-    one = saved[name]
+    if st.session_state.get(CHOSEN) not in known:
+        st.session_state[CHOSEN] = next(iter(known))
+    name = st.selectbox("Scenario", list(known), key=CHOSEN)
+    one = known[name]
     st.caption(f"Saved {one.created_utc:%Y-%m-%d %H:%M} UTC")
     actions = st.container(horizontal=True)
     actions.button("Load", on_click=_load, args=(one,), key="scenario-load")
     actions.button("Duplicate", on_click=_duplicate, args=(one,), key="scenario-duplicate")
+    if actions.button("Compare with this one", key="scenario-compare"):
+        compare_choice.open_with(name)
     with actions.popover("Delete"):
         st.markdown(f"Delete **{fmt.plain(name)}**? The scenario on screen stays as it is.")
         st.button("Yes, delete it", on_click=_delete, args=(name,), key="scenario-delete")
@@ -161,7 +154,7 @@ def _load(one: StoredText) -> None:
 
 
 def _duplicate(one: StoredText) -> None:
-    names, number = stored()[0], 2
+    names, number = saved.stored()[0], 2
     copy = f"{one.name} copy"
     while copy in names:
         copy, number = f"{one.name} copy {number}", number + 1

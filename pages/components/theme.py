@@ -20,7 +20,6 @@ FONT = '"Source Sans", "Source Sans Pro", "Helvetica Neue", Arial, sans-serif'
 """Served by Streamlit itself or found on the machine: nothing is fetched."""
 
 
-
 def colour(policy_id: str, *, dark: bool | None = None) -> str:
     """The colour of a policy on the page as it is shown, or on a light or a dark one."""
     return shared.policy_colour(policy_id, dark=palette().dark if dark is None else dark)

@@ -18,6 +18,7 @@ from carbonrouter_core.commands import (
     observed,
     plan,
     reproduce,
+    split,
     sweep,
     traces,
     validate,
@@ -26,7 +27,19 @@ from carbonrouter_core.commands import (
 )
 from carbonrouter_core.errors import CarbonRouterError, InputError
 
-COMMANDS = (compare, reproduce, importing, traces, validate, observed, sweep, plan, zones, windows)
+COMMANDS = (
+    compare,
+    reproduce,
+    importing,
+    traces,
+    validate,
+    observed,
+    zones,
+    windows,
+    sweep,
+    plan,
+    split,
+)
 
 
 class _Parser(argparse.ArgumentParser):

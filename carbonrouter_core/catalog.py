@@ -160,6 +160,11 @@ class Catalog:
     rtt_ms: Mapping[tuple[str, str], float]
     rtt_basis: Mapping[tuple[str, str], str]
 
+    @property
+    def context_windows(self) -> frozenset[int]:
+        """Context windows of the models, in tokens."""
+        return frozenset(model.context_tokens for model in self.models.values())
+
 
 def read_catalog(
     models: Path | None = None,

@@ -136,9 +136,13 @@ class Deployments:
 
 
 def build_deployments(
-    scenario: Scenario, catalog: Catalog, trace: Trace, user_regions: Sequence[str]
+    scenario: Scenario,
+    catalog: Catalog,
+    contexts: Mapping[int, float],
+    user_regions: Sequence[str],
 ) -> Deployments:
-    """The candidates of ``scenario`` for ``trace``.
+    """The candidates of ``scenario`` for a trace of which ``contexts`` are known: its mean
+    context in tokens by context window.
 
     Raises :class:`ScenarioError` for a choice that cannot be run, naming what to change.
     A model without energy points for one of the GPU types is left out there, with a warning.
@@ -168,11 +172,14 @@ def build_deployments(
                 f"{model.model} has no energy points for {', '.join(lacking)}: left out there."
             )
         curves += [(m, curve) for curve in known]
-    contexts = [mean_context_tokens(trace, model.context_tokens) for model in models]
     replicas, columns = [], []
     for m, curve in curves:
         replica, column = _replica(
-            models[m], catalog.gpus[curve.gpu], curve, contexts[m], scenario.concurrency
+            models[m],
+            catalog.gpus[curve.gpu],
+            curve,
+            contexts[models[m].context_tokens],
+            scenario.concurrency,
         )
         replicas.append(replica)
         columns.append(column)
@@ -241,18 +248,43 @@ def does_not_fit(model: Model, gpu: Gpu, n_gpus: int) -> str:
     )
 
 
-def mean_context_tokens(trace: Trace, context_tokens: int) -> float:
-    """Output-weighted mean of h + p + o/2 over the turns that a context window holds.
+class ContextSum(NamedTuple):
+    """Sums over turns, in whole numbers, so that they add up the same in any order.
 
-    0 where it holds none; the plain mean where those turns have no output at all.
+    ``output``: tokens; ``context``: twice Σ(h + p + o/2); ``weighted``: the same times output.
     """
+
+    turns: int
+    output: int
+    context: int
+    weighted: int
+
+    def plus(self, other: ContextSum) -> ContextSum:
+        """The sums over both."""
+        return ContextSum(*(one + two for one, two in zip(self, other, strict=True)))
+
+    @property
+    def mean(self) -> float:
+        """Output-weighted mean of h + p + o/2; the plain mean without output, 0 of no turns."""
+        if self.output:
+            return self.weighted / (2 * self.output)
+        return self.context / (2 * self.turns) if self.turns else 0.0
+
+
+def context_sum(trace: Trace, context_tokens: int) -> ContextSum:
+    """Sums over the turns that a context window holds."""
     prompt_end = trace.history_tokens + trace.new_prompt_tokens
     held = prompt_end + trace.output_tokens <= context_tokens
-    if not held.any():
-        return 0.0
-    output = trace.output_tokens[held].astype(np.float64)
-    context = prompt_end[held] + 0.5 * output
-    return float(np.average(context, weights=output if output.any() else None))
+    output = trace.output_tokens[held]
+    twice = 2 * prompt_end[held] + output
+    return ContextSum(
+        int(held.sum()), int(output.sum()), int(twice.sum()), int((output * twice).sum())
+    )
+
+
+def mean_context_tokens(trace: Trace, context_tokens: int) -> float:
+    """Output-weighted mean of h + p + o/2 over the turns that a context window holds."""
+    return context_sum(trace, context_tokens).mean
 
 
 def _chosen(

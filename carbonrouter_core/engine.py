@@ -6,12 +6,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from carbonrouter_core.carbon_intensity import ZoneSeries, intensity_by_region
 from carbonrouter_core.catalog import Catalog
-from carbonrouter_core.deployments import Deployments, build_deployments
+from carbonrouter_core.deployments import Deployments, build_deployments, mean_context_tokens
 from carbonrouter_core.errors import TraceError
 from carbonrouter_core.fairness import raised_floors
 from carbonrouter_core.intensity.choice import IntensitySource, OwnSeries, choose
@@ -115,23 +116,25 @@ def _is_file(path: Path) -> bool:
         return False
 
 
-def prepare(
-    scenario: Scenario,
-    trace: Trace | None = None,
-    catalog: Catalog | None = None,
-    own_series: OwnSeries | None = None,
-) -> Prepared:
-    """Check that ``scenario`` can run, place its trace in time and look up the grid.
+@dataclass(frozen=True)
+class Survey:
+    """What must be known of a whole trace before a part of it is replayed.
 
-    ``own_series``: carbon-intensity series by zone that go before the built-in ones; left out,
-    those in the store, unless the scenario does without them.
-    Raises a subclass of :class:`~.errors.InputError` that says what to change.
+    ``contexts``: mean context in tokens by context window; ``last_start_s``: when its last turn
+    starts, from the start of the window; ``movable``: whether its times are drawn.
     """
-    catalog = catalog or load_catalog()
-    trace = trace or find_trace(scenario.trace)
+
+    contexts: Mapping[int, float]
+    last_start_s: float
+    user_regions: tuple[str, ...]
+    movable: bool
+
+
+def placed_in(scenario: Scenario, trace: Trace, catalog: Catalog) -> PlacedTrace:
+    """``trace`` placed in the window of ``scenario``."""
     if not trace.n_turns:
         raise TraceError(f"Trace {trace.name} has no turns; there is nothing to route.")
-    placed = place(
+    return place(
         trace,
         window_days=scenario.window_days,
         user_mix=scenario.users,
@@ -141,8 +144,33 @@ def prepare(
         seed=scenario.seed,
         window_start_s=scenario.window_start_s,
     )
-    deployments = build_deployments(scenario, catalog, trace, placed.user_regions)
-    time_s = scenario.window_start_s + placed.start_s
+
+
+def prepare(
+    scenario: Scenario,
+    trace: Trace | None = None,
+    catalog: Catalog | None = None,
+    own_series: OwnSeries | None = None,
+    survey: Survey | None = None,
+) -> Prepared:
+    """Check that ``scenario`` can run, place its trace in time and look up the grid.
+
+    ``own_series``: carbon-intensity series by zone that go before the built-in ones; left out,
+    those in the store, unless the scenario does without them.
+    ``survey``: of the whole, where ``trace`` is the part of it that is learned from.
+    Raises a subclass of :class:`~.errors.InputError` that says what to change.
+    """
+    catalog = catalog or load_catalog()
+    trace = trace or find_trace(scenario.trace)
+    placed = placed_in(scenario, trace, catalog)
+    survey = survey or Survey(
+        contexts={n: mean_context_tokens(trace, n) for n in catalog.context_windows},
+        last_start_s=float(placed.start_s.max()),
+        user_regions=placed.user_regions,
+        movable=trace.start_s is None,  # its own times have no window to move
+    )
+    placed = _seen_by(placed, survey.user_regions)
+    deployments = build_deployments(scenario, catalog, survey.contexts, survey.user_regions)
     zones = [region.zone for region in deployments.regions]
     own, locked = own_series_of(scenario, zones, own_series)
     chosen = choose(
@@ -150,11 +178,9 @@ def prepare(
         [region.region for region in deployments.regions],
         zones,
         own,
-        last_s=float(time_s.max()),
-        movable=trace.start_s is None,  # its own times have no window to move
+        last_s=scenario.window_start_s + survey.last_start_s,
+        movable=survey.movable,
     )
-    intensity = intensity_by_region(chosen.series, time_s)
-    knowledge = scenario.intensity_knowledge
     training = learn(placed)
     k = QualityFit.load().k
     prepared = Prepared(
@@ -162,17 +188,42 @@ def prepare(
         placed=placed,
         deployments=deployments,
         series=chosen.series,
-        intensity=intensity,
         training=training,
         rules=make_rules(scenario, training, k, len(placed.user_regions)),
         k=k,
-        known=(
-            None if knowledge == "current" else known_by_region(chosen.series, time_s, knowledge)
-        ),
         intensity_sources=chosen.sources,
         intensity_notes=(*chosen.notes, *([locked] if locked else [])),
+        **_intensity(scenario, chosen.series, placed),
     )
     return replace(prepared, fair_floors=fair_floors(prepared))
+
+
+def prepare_part(prepared: Prepared, trace: Trace, catalog: Catalog | None = None) -> Prepared:
+    """The same preparation for other sessions of the trace that ``prepared`` learned from."""
+    scenario = prepared.scenario
+    placed = placed_in(scenario, trace, catalog or load_catalog())
+    placed = _seen_by(placed, prepared.deployments.user_regions)
+    return replace(prepared, placed=placed, **_intensity(scenario, prepared.series, placed))
+
+
+def _seen_by(placed: PlacedTrace, user_regions: tuple[str, ...]) -> PlacedTrace:
+    """``placed`` with its users numbered as in ``user_regions``."""
+    if placed.user_regions == user_regions:
+        return placed
+    number = np.array([user_regions.index(region) for region in placed.user_regions])
+    return replace(placed, user=number[placed.user], user_regions=user_regions)
+
+
+def _intensity(
+    scenario: Scenario, series: tuple[ZoneSeries, ...], placed: PlacedTrace
+) -> dict[str, Any]:
+    """Intensity at the start of each turn: what is charged, and what policies see of it."""
+    time_s = scenario.window_start_s + placed.start_s
+    knowledge = scenario.intensity_knowledge
+    return {
+        "intensity": intensity_by_region(series, time_s),
+        "known": None if knowledge == "current" else known_by_region(series, time_s, knowledge),
+    }
 
 
 def fair_floors(prepared: Prepared) -> dict[str, np.ndarray]:

@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from carbonrouter_core.catalog import Catalog
 from carbonrouter_core.engine import find_trace, prepare, run_policy
 from carbonrouter_core.errors import CarbonRouterError, InputError
 from carbonrouter_core.factors import with_factors
@@ -145,6 +146,7 @@ def run_points(
     executor: Executor | None = None,
     *,
     folder: Path | None = None,
+    catalog: Catalog | None = None,
     own_series: OwnSeries | None = None,
     done: Mapping[Point, Outcome] | None = None,
     cancelled: Callable[[], bool] = lambda: False,
@@ -153,8 +155,8 @@ def run_points(
 
     ``executor``: where they run (None: here, one after the other). ``folder``: where workers
     find a trace that is not built in; needed for a stored one, since one process holds the
-    store. ``own_series`` as in :func:`~.engine.prepare`. Ends early once ``cancelled()``;
-    leaving the iterator cancels what has not begun.
+    store. ``catalog`` and ``own_series`` as in :func:`~.engine.prepare`. Ends early once
+    ``cancelled()``; leaving the iterator cancels what has not begun.
     """
     done = done or {}
     missing = []
@@ -168,12 +170,12 @@ def run_points(
         for number in missing:
             if cancelled():
                 return
-            yield number, ask(points[number], question, paths, own_series)
+            yield number, ask(points[number], question, paths, catalog, own_series)
         return
     pending: dict[Future[Outcome], int] = {}
     try:
         for number in missing:
-            future = executor.submit(ask, points[number], question, paths, own_series)
+            future = executor.submit(ask, points[number], question, paths, catalog, own_series)
             pending[future] = number
         for future in as_completed(pending):
             if cancelled():
@@ -190,15 +192,14 @@ def ask(
     point: Point,
     question: Question,
     paths: Mapping[str, str],
+    catalog: Catalog | None = None,
     own_series: OwnSeries | None = None,
 ) -> Outcome:
     """Run one point: what a worker does. ``paths``: files of the traces not built in."""
     try:
         name = point.scenario.trace
         trace = _sampled(name, paths.get(name), question.sample, question.sample_seed)
-        prepared = with_factors(
-            prepare(point.scenario, trace, own_series=own_series), point.factors
-        )
+        prepared = with_factors(prepare(point.scenario, trace, catalog, own_series), point.factors)
         runs = {name: run_policy(prepared, name) for name in question.policies}
         comparison = Comparison(prepared, runs)
         chosen = comparison.test_half if question.half == "test" else None

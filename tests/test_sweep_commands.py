@@ -129,3 +129,33 @@ def test_bad_input_is_one_line(capsys, arguments: list[str], what: str) -> None:
     assert main([*arguments, *(["--trace", "claude-code"] if "plan" in arguments else [])]) == 2
     err = capsys.readouterr().err
     assert what in err and err.count("\n") == 1
+
+
+def test_a_trace_in_parts_compares_like_the_whole(capsys, tmp_path: Path) -> None:
+    folder = tmp_path / "parts"
+    said = printed(
+        capsys, "split", "sharegpt", str(folder), "--repeat-to", "300", "--sessions-per-part", "120"
+    )
+    assert said == "3 parts written to parts.\n"
+    arguments = ("compare", "--trace", str(folder), "--policies", "carbonrouter,faircarbon")
+    found = json.loads(printed(capsys, *arguments, "--workers", "1", "--json"))
+    assert found["trace"]["sessions"] == 300
+    table = printed(capsys, *arguments, "--workers", "1")
+    saving = found["policies"]["carbonrouter"]["saving_vs_faircarbon_percent"]
+    assert "parts, 300 sessions" in table and f"{saving:.1f}" in table
+
+
+@pytest.mark.parametrize(
+    ("arguments", "what"),
+    [
+        (["split", "sharegpt", "x"], "--repeat-to"),
+        (["split", "nothing", "x"], "Unknown trace 'nothing'"),
+        (["split", "sharegpt", ".", "--repeat-to", "5"], "not empty"),
+        (["compare", "--trace", "."], "no Parquet file"),
+        (["compare", "--trace", ".", "--export-trace", "x.parquet"], "one piece"),
+    ],
+)
+def test_a_bad_folder_is_one_line(capsys, arguments: list[str], what: str) -> None:
+    assert main(arguments) == 2
+    err = capsys.readouterr().err
+    assert what in err and err.count("\n") == 1

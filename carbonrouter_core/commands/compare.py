@@ -8,12 +8,20 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from carbonrouter_core.commands.options import add_scenario_options, policies_from, scenario_from
+from carbonrouter_core.commands.options import (
+    add_executor_options,
+    add_scenario_options,
+    policies_from,
+    scenario_from,
+)
 from carbonrouter_core.engine import compare, find_trace
 from carbonrouter_core.errors import InputError
+from carbonrouter_core.executors import open_executor
 from carbonrouter_core.observed import has_served
+from carbonrouter_core.partitioned import compare_parts
 from carbonrouter_core.policies import AS_SERVED, BASELINE, OPTIMUM, POLICIES
-from carbonrouter_core.results import Comparison, Interval
+from carbonrouter_core.results import Interval
+from carbonrouter_core.scenario import Scenario
 from carbonrouter_core.traces.schema import LONG_SESSION_TURNS
 from carbonrouter_core.units import mass_scale
 
@@ -32,6 +40,7 @@ def add_to(commands: Any) -> None:
     parser.add_argument(
         "--policies", metavar="A,B", help=f"default: all; known: {', '.join(POLICIES)}"
     )
+    add_executor_options(parser)
     parser.add_argument("--json", action="store_true", help="print everything as JSON")
     parser.add_argument(
         "--export-trace",
@@ -46,6 +55,9 @@ def add_to(commands: Any) -> None:
 def _compare(options: argparse.Namespace) -> None:
     chosen = policies_from(options.policies, DEFAULT_POLICIES)
     scenario = scenario_from(options)
+    if (folder := Path(scenario.trace)).is_dir():
+        _compare_parts(options, scenario, chosen, folder)
+        return
     trace = find_trace(scenario.trace)
     if options.policies is None and has_served(trace):
         chosen += (AS_SERVED.id,)
@@ -65,7 +77,36 @@ def _compare(options: argparse.Namespace) -> None:
         print(_table(comparison, chosen))
 
 
-def _table(comparison: Comparison, chosen: Sequence[str]) -> str:
+def _compare_parts(
+    options: argparse.Namespace, scenario: Scenario, chosen: Sequence[str], folder: Path
+) -> None:
+    """The same for a trace in parts, on several processes."""
+    if options.export_trace is not None:
+        raise InputError("--export-trace needs a trace in one piece, not a folder of parts.")
+    with open_executor(options.workers, options.cluster) as executor:
+        parted = compare_parts(scenario, chosen, folder, executor)
+    if not options.json:
+        print(_table(parted, chosen))
+        return
+    policies = {}
+    for name in chosen:
+        policies[name] = parted.figures(name) | {
+            "long_sessions": parted.figures(name, parted.long_sessions),
+            "test_half": parted.figures(name, parted.test_half)
+            | {"saving_interval_percent": parted.saving(name, sessions=parted.test_half)[1:]},
+        }
+    trace = {"name": parted.trace.name, "sessions": parted.trace.n_sessions}
+    result = {
+        "scenario": scenario.to_dict(),
+        "trace": trace | {"turns": parted.trace.n_turns},
+        "policies": policies,
+        "warnings": list(parted.warnings),
+    }
+    print(json.dumps(result, indent=2, ensure_ascii=False, allow_nan=False))
+
+
+def _table(comparison: Any, chosen: Sequence[str]) -> str:
+    """The table of a Comparison, or of a PartedComparison, which answers to the same names."""
     scenario, trace = comparison.prepared.scenario, comparison.trace
     figures = {name: comparison.figures(name) for name in chosen}
     scale = mass_scale(max(one["carbon_g"] for one in figures.values()))

@@ -22,7 +22,8 @@ def add_scenario_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--trace",
         metavar="NAME|FILE",
-        help="sharegpt, claude-code, a stored trace (see traces), or a trace file",
+        help="sharegpt, claude-code, a stored trace (see traces), a trace file, or for compare a "
+        "folder of parts (see split)",
     )
     parser.add_argument(
         "--set",
@@ -31,6 +32,13 @@ def add_scenario_options(parser: argparse.ArgumentParser) -> None:
         default=[],
         help=f"change a field (lists: a,b or JSON); fields: {', '.join(FIELDS)}",
     )
+
+
+def add_executor_options(parser: argparse.ArgumentParser) -> None:
+    """Where runs go on."""
+    where = parser.add_mutually_exclusive_group()
+    where.add_argument("--workers", metavar="N", type=int, help="processes; default: one a core")
+    where.add_argument("--cluster", metavar="ADDRESS", help="a Dask scheduler: tcp://host:8786")
 
 
 def scenario_from(options: argparse.Namespace) -> Scenario:

@@ -8,8 +8,12 @@ from pathlib import Path
 from typing import Any
 
 from carbonrouter_core import planning
-from carbonrouter_core.commands.options import add_scenario_options, policies_from, scenario_from
-from carbonrouter_core.commands.sweep import add_executor_options
+from carbonrouter_core.commands.options import (
+    add_executor_options,
+    add_scenario_options,
+    policies_from,
+    scenario_from,
+)
 from carbonrouter_core.engine import compare
 from carbonrouter_core.errors import InputError
 from carbonrouter_core.executors import open_executor

@@ -13,7 +13,12 @@ from pathlib import Path
 from typing import Any
 
 from carbonrouter_core import __version__, sensitivity
-from carbonrouter_core.commands.options import add_scenario_options, policies_from, scenario_from
+from carbonrouter_core.commands.options import (
+    add_executor_options,
+    add_scenario_options,
+    policies_from,
+    scenario_from,
+)
 from carbonrouter_core.errors import InputError
 from carbonrouter_core.executors import open_executor
 from carbonrouter_core.policies import BASELINE
@@ -66,13 +71,6 @@ def add_to(commands: Any) -> None:
     add_executor_options(parser)
     parser.add_argument("--json", action="store_true", help="print everything as JSON")
     parser.set_defaults(run=_sweep)
-
-
-def add_executor_options(parser: argparse.ArgumentParser) -> None:
-    """Where runs go on."""
-    where = parser.add_mutually_exclusive_group()
-    where.add_argument("--workers", metavar="N", type=int, help="processes; default: one a core")
-    where.add_argument("--cluster", metavar="ADDRESS", help="a Dask scheduler: tcp://host:8786")
 
 
 def _sweep(options: argparse.Namespace) -> None:

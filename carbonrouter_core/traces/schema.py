@@ -11,6 +11,8 @@ from typing import Any
 
 import numpy as np
 
+from carbonrouter_core.errors import TraceError
+
 LONG_SESSION_TURNS = 30
 """Sessions with more turns than this are reported apart as long sessions."""
 
@@ -138,3 +140,37 @@ class Trace:
             if column is not None:  # a trace without them keeps the fingerprint it had
                 digest.update(np.ascontiguousarray(column).tobytes())
         return digest.hexdigest()
+
+
+def joined(traces: Sequence[Trace]) -> Trace:
+    """The sessions of ``traces`` one after the other; the name is the first one's.
+
+    A column that only some have is filled up where it may be unknown (difficulty, user region
+    and what was observed); times that only some have are a :class:`TraceError`.
+    """
+    turns = [trace.n_turns for trace in traces]
+    starts = np.r_[0, np.cumsum(turns)]
+    columns: dict[str, Any] = {}
+    for name in _BY_TURN:
+        found = [getattr(trace, name) for trace in traces]
+        if all(one is None for one in found):
+            columns[name] = None
+            continue
+        if any(one is None for one in found) and name in ("t_s", "start_s", "start_utc_s"):
+            raise TraceError(f"Only some parts of the trace have {name}; give it to all or none.")
+        unknown = {"difficulty": np.nan, "cached_tokens_observed": -1}.get(name)
+        whole = [
+            np.full(n, unknown) if one is None else np.asarray(one)
+            for one, n in zip(found, turns, strict=True)
+        ]
+        columns[name] = np.concatenate(whole)
+        if isinstance(next(one for one in found if one is not None), tuple):
+            columns[name] = tuple(columns[name])
+    return replace(
+        traces[0],
+        session_ids=tuple(name for trace in traces for name in trace.session_ids),
+        offsets=np.r_[
+            0, *(trace.offsets[1:] + start for trace, start in zip(traces, starts, strict=False))
+        ].astype(np.int64),
+        **columns,
+    )

@@ -9,6 +9,8 @@ import numpy as np
 from carbonrouter_core.quality import difficulty_spread
 from carbonrouter_core.traces.placement import PlacedTrace
 
+LEARN_SESSIONS = 50_000
+"""Sessions learned from at most: more would change the statistics by less than their digits."""
 MIN_AT_RISK = 50
 """Turn counts with fewer training sessions at risk share one survival value (DESIGN §8)."""
 
@@ -41,8 +43,19 @@ class Training:
 
 def training_sessions(placed: PlacedTrace) -> np.ndarray:
     """Which sessions are learned from: the training half, or all where that half is empty."""
-    chosen = placed.trace.in_training
-    return chosen if chosen.any() else np.ones(placed.trace.n_sessions, dtype=bool)
+    return learned_from(placed.trace.session_keys, placed.trace.in_training)
+
+
+def learned_from(keys: np.ndarray, in_training: np.ndarray) -> np.ndarray:
+    """The same by session key: at most :data:`LEARN_SESSIONS`, those of the smallest keys.
+
+    A key is a hash of the id, so these are a fair sample, and the same however a trace is cut.
+    """
+    chosen = in_training if in_training.any() else np.ones(len(keys), dtype=bool)
+    if chosen.sum() > LEARN_SESSIONS:
+        largest = np.partition(keys[chosen], LEARN_SESSIONS - 1)[LEARN_SESSIONS - 1]
+        chosen = chosen & (keys <= largest)
+    return chosen
 
 
 def learn(placed: PlacedTrace) -> Training:

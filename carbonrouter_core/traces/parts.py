@@ -1,0 +1,128 @@
+"""A large trace as a folder of Parquet files, each session whole in one of them.
+
+A part is read, replayed and forgotten by one worker, so that memory does not grow with the
+trace. Parts have the canonical schema, whole sessions, and names that sort in their order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from carbonrouter_core.errors import InputError, TraceError
+from carbonrouter_core.traces.schema import Trace
+from carbonrouter_core.traces.staging import CANONICAL, Staged
+
+SESSIONS_PER_PART = 20_000
+"""About 130,000 chat turns: some 100 MB in a worker, and tasks of seconds."""
+
+Progress = Callable[[int], None]
+
+
+def part_files(folder: Path) -> list[Path]:
+    """The parts in ``folder``, in order."""
+    files = sorted(folder.glob("*.parquet"))
+    if not files:
+        raise TraceError(
+            f"There is no Parquet file in folder {folder.name}; split a trace into it."
+        )
+    return files
+
+
+def split(
+    staged: Staged,
+    folder: Path,
+    sessions_per_part: int = SESSIONS_PER_PART,
+    progress: Progress = lambda sessions: None,
+) -> list[Path]:
+    """Write a staged trace to ``folder`` in parts, in constant memory."""
+    return _write(_sessions_of(staged.path, sessions_per_part), folder, progress)
+
+
+def repeat(
+    trace: Trace,
+    folder: Path,
+    sessions: int,
+    seed: int = 0,
+    sessions_per_part: int = SESSIONS_PER_PART,
+    progress: Progress = lambda sessions: None,
+) -> list[Path]:
+    """Write ``sessions`` sessions drawn from ``trace`` with replacement, under new ids.
+
+    New ids give each its own start, user and gaps when it is placed in time. For measuring how
+    run time grows: it holds no more variety than ``trace``.
+    """
+    if sessions < 1:
+        raise InputError(f"{sessions} sessions asked for; ask for 1 or more.")
+    _check(sessions_per_part)
+
+    def tables() -> Iterator[tuple[pa.Table, int]]:
+        rng = np.random.default_rng([seed, 9])
+        for first in range(0, sessions, sessions_per_part):
+            count = min(sessions_per_part, sessions - first)
+            drawn = rng.integers(0, trace.n_sessions, count)
+            yield _drawn(trace, drawn, first), count
+
+    return _write(tables(), folder, progress)
+
+
+def _drawn(trace: Trace, drawn: np.ndarray, first: int) -> pa.Table:
+    turns = trace.session_turns[drawn]
+    within = np.arange(turns.sum()) - np.repeat(np.cumsum(turns) - turns, turns)
+    row = np.repeat(trace.offsets[drawn], turns) + within
+    names = np.array([f"{first + n}-{trace.session_ids[s]}" for n, s in enumerate(drawn)], object)
+    columns: dict[str, Any] = {"session": np.repeat(names, turns), "turn": within.astype(np.int32)}
+    for name in ("new_prompt_tokens", "history_tokens", "output_tokens", "t_s", "difficulty"):
+        if (values := getattr(trace, name)) is not None:
+            columns[name] = values[row]
+    return pa.table(
+        {
+            one.name: pa.array(columns[one.name], one.type)
+            if one.name in columns
+            else pa.nulls(len(row), one.type)
+            for one in CANONICAL
+        }
+    )
+
+
+def _sessions_of(path: Path, sessions_per_part: int) -> Iterator[tuple[pa.Table, int]]:
+    """Tables of ``sessions_per_part`` whole sessions of a sorted canonical file."""
+    _check(sessions_per_part)
+    held: pa.Table = CANONICAL.empty_table()
+    for batch in pq.ParquetFile(path).iter_batches(batch_size=2**17):
+        held = pa.concat_tables([held, pa.Table.from_batches([batch]).cast(CANONICAL)])
+        starts = np.flatnonzero(held["turn"].to_numpy() == 0)
+        while len(starts) > sessions_per_part:
+            end = starts[sessions_per_part]
+            yield held.slice(0, end), sessions_per_part
+            held, starts = held.slice(end).combine_chunks(), starts[sessions_per_part:] - end
+    if held.num_rows:
+        yield held, int((held["turn"].to_numpy() == 0).sum())
+
+
+def _check(sessions_per_part: int) -> None:
+    if sessions_per_part < 1:
+        raise InputError(f"{sessions_per_part} sessions a part; give 1 or more.")
+
+
+def _write(tables: Iterator[tuple[pa.Table, int]], folder: Path, progress: Progress) -> list[Path]:
+    paths: list[Path] = []
+    done = 0
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        if any(folder.iterdir()):
+            raise InputError(f"Folder {folder.name} is not empty; give a new one for the parts.")
+        for number, (table, sessions) in enumerate(tables):
+            path = folder / f"part-{number:06d}.parquet"
+            pq.write_table(table, path)
+            paths.append(path)
+            done += sessions
+            progress(done)
+    except OSError as error:
+        raise InputError(f"The parts cannot be written to {folder.name}: {error}") from error
+    return paths

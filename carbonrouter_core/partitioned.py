@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from carbonrouter_core.catalog import Catalog, load_catalog
+from carbonrouter_core.catalog import Catalog
 from carbonrouter_core.deployments import ContextSum, context_sum
 from carbonrouter_core.engine import Prepared, Survey, placed_in, prepare, prepare_part, run_policy
 from carbonrouter_core.errors import InputError, TraceError
@@ -30,6 +30,7 @@ from carbonrouter_core.results import (
     saving_percent,
 )
 from carbonrouter_core.scenario import Scenario
+from carbonrouter_core.sites import load_catalog
 from carbonrouter_core.traces.files import read_trace
 from carbonrouter_core.traces.parts import part_files
 from carbonrouter_core.traces.schema import Trace, joined

@@ -21,12 +21,14 @@ import pyarrow as pa
 
 from carbonrouter_core.catalog import Catalog
 from carbonrouter_core.engine import find_trace, prepare, run_policy
-from carbonrouter_core.errors import CarbonRouterError, InputError
+from carbonrouter_core.errors import CarbonRouterError, InputError, StoreError
 from carbonrouter_core.factors import with_factors
 from carbonrouter_core.intensity.choice import OwnSeries
+from carbonrouter_core.intensity.stored import stored_series
 from carbonrouter_core.policies import BASELINE, policy
 from carbonrouter_core.results import Comparison, Interval
 from carbonrouter_core.scenario import Scenario
+from carbonrouter_core.sites import load_catalog
 from carbonrouter_core.store import Store, open_store
 from carbonrouter_core.sweep_inputs import Point, sweep_input
 from carbonrouter_core.traces import draws
@@ -155,16 +157,20 @@ def run_points(
 
     ``executor``: where they run (None: here, one after the other). ``folder``: where workers
     find a trace that is not built in; needed for a stored one, since one process holds the
-    store. ``catalog`` and ``own_series`` as in :func:`~.engine.prepare`. Ends early once
-    ``cancelled()``; leaving the iterator cancels what has not begun.
+    store. ``catalog`` and ``own_series`` as in :func:`~.engine.prepare`, looked up here where left
+    out. Ends early once ``cancelled()``; leaving the iterator cancels what has not begun.
     """
     done = done or {}
+    catalog = catalog or load_catalog()  # workers cannot open the store, where sites may be
     missing = []
     for number, point in enumerate(points):
         if point in done:
             yield number, done[point]
         else:
             missing.append(number)
+    if own_series is None:
+        scenarios = [points[number].scenario for number in missing]
+        own_series = own_series_for(scenarios, catalog)
     paths = _paths({points[number].scenario.trace for number in missing}, folder)
     if executor is None:
         for number in missing:
@@ -188,6 +194,16 @@ def run_points(
             future.cancel()
 
 
+def own_series_for(scenarios: Sequence[Scenario], catalog: Catalog) -> OwnSeries:
+    """The user's carbon-intensity series that ``scenarios`` may use, for workers."""
+    names = {region for scenario in scenarios for region in scenario.regions}
+    zones = {catalog.regions[name].zone for name in names if name in catalog.regions}
+    own, locked = stored_series(zones)
+    if locked:
+        raise StoreError(locked)
+    return own
+
+
 def ask(
     point: Point,
     question: Question,
@@ -199,7 +215,12 @@ def ask(
     try:
         name = point.scenario.trace
         trace = _sampled(name, paths.get(name), question.sample, question.sample_seed)
-        prepared = with_factors(prepare(point.scenario, trace, catalog, own_series), point.factors)
+        prepared = with_factors(
+            prepare(
+                point.scenario, trace, catalog, own_series if point.scenario.own_intensity else {}
+            ),
+            point.factors,
+        )
         runs = {name: run_policy(prepared, name) for name in question.policies}
         comparison = Comparison(prepared, runs)
         chosen = comparison.test_half if question.half == "test" else None

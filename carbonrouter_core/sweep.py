@@ -196,11 +196,11 @@ def run_points(
 
 def own_series_for(scenarios: Sequence[Scenario], catalog: Catalog) -> OwnSeries:
     """The user's carbon-intensity series that ``scenarios`` may use, for workers."""
-    names = {region for scenario in scenarios for region in scenario.regions}
+    names = {name for one in scenarios if one.own_intensity for name in one.regions}
     zones = {catalog.regions[name].zone for name in names if name in catalog.regions}
-    own, locked = stored_series(zones)
+    own, locked = stored_series(zones) if zones else ({}, "")
     if locked:
-        raise StoreError(locked)
+        raise StoreError(f"{locked} Set own_intensity to false to run without them.")
     return own
 
 

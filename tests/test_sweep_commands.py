@@ -8,6 +8,7 @@ import pytest
 
 from carbonrouter_core import compare
 from carbonrouter_core.__main__ import main
+from carbonrouter_core.errors import StoreError
 from carbonrouter_core.scenario import Scenario
 from carbonrouter_core.store import close_store, open_store
 
@@ -159,3 +160,14 @@ def test_a_bad_folder_is_one_line(capsys, arguments: list[str], what: str) -> No
     assert main(arguments) == 2
     err = capsys.readouterr().err
     assert what in err and err.count("\n") == 1
+
+
+def test_a_store_open_elsewhere_only_means_that_no_points_are_kept(capsys, monkeypatch) -> None:
+    def refuse() -> None:
+        raise StoreError("it is open in another process")
+
+    monkeypatch.setattr("carbonrouter_core.commands.sweep.open_store", refuse)
+    assert main(["sweep", "--vary", "idle_s=60,3600", *SMALL]) == 0
+    said = capsys.readouterr()
+    assert "not kept: it is open in another process" in said.err
+    assert len(said.out.splitlines()) == 4

@@ -19,7 +19,7 @@ from carbonrouter_core.commands.options import (
     policies_from,
     scenario_from,
 )
-from carbonrouter_core.errors import InputError
+from carbonrouter_core.errors import InputError, StoreError
 from carbonrouter_core.executors import open_executor
 from carbonrouter_core.policies import BASELINE
 from carbonrouter_core.store import Store, open_store
@@ -108,9 +108,9 @@ class _Runner:
         self.question, self.executor, self.folder = question, executor, folder
 
     def __call__(self, points: Sequence[Point]) -> list[Outcome]:
-        store: Store = open_store()
+        store = _store()
         key = sweep_key(points, self.question, __version__)
-        done = saved_outcomes(store, key)
+        done = saved_outcomes(store, key) if store else {}
         outcomes: dict[int, Outcome] = {}
         running = run_points(points, self.question, self.executor, folder=self.folder, done=done)
         try:
@@ -119,10 +119,20 @@ class _Runner:
                 if sys.stderr.isatty():
                     print(f"\r{len(outcomes)} of {len(points)} points", end="", file=sys.stderr)
         finally:
-            save_outcomes(store, key, list(outcomes.values()))
+            if store:
+                save_outcomes(store, key, list(outcomes.values()))
             if sys.stderr.isatty():
                 print(file=sys.stderr)
         return sensitivity.ordered(outcomes, len(points))
+
+
+def _store() -> Store | None:
+    """Where finished points are kept; None, said, while another process has it open."""
+    try:
+        return open_store()
+    except StoreError as error:
+        print(f"note: finished points are not kept: {error}", file=sys.stderr)
+        return None
 
 
 def _axis(text: str) -> Axis:

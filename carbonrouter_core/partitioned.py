@@ -22,11 +22,13 @@ from carbonrouter_core.engine import Prepared, Survey, placed_in, prepare, prepa
 from carbonrouter_core.errors import InputError, TraceError
 from carbonrouter_core.fairness import jain_index, largest_gap
 from carbonrouter_core.intensity.choice import OwnSeries
-from carbonrouter_core.policies import AS_SERVED, BASELINE, policy
+from carbonrouter_core.policies import AS_SERVED, BASELINE, OPTIMUM, policy
 from carbonrouter_core.results import (
     Comparison,
     Interval,
     bootstrap_saving,
+    gap_closed_percent,
+    optimum_label,
     saving_percent,
 )
 from carbonrouter_core.scenario import Scenario
@@ -248,6 +250,25 @@ class PartedComparison:
     def warnings(self) -> tuple[str, ...]:
         """What the reader of the results should know."""
         return self.prepared.warnings
+
+    @property
+    def optimum_is_exact(self) -> bool:
+        """Whether the hindsight optimum is proven to be the least, not only the best found."""
+        return self.prepared.optimum_is_exact
+
+    @property
+    def optimum_label(self) -> str:
+        """What the hindsight optimum may be called here."""
+        return optimum_label(self.optimum_is_exact)
+
+    def gap_closed_percent(self, policy_id: str, sessions: str = "all") -> float | None:
+        """How far a policy gets from FairCarbon to the hindsight optimum, as in a Comparison."""
+        names = (policy_id, BASELINE, OPTIMUM)
+        if any((name, sessions) not in self.totals for name in names):
+            return None
+        embodied = self.prepared.scenario.embodied
+        sums = [self.totals[name, sessions].sums for name in names]
+        return gap_closed_percent(*(one["carbon_g"] + one["embodied_g"] * embodied for one in sums))
 
     def figures(self, policy_id: str, sessions: str = "all") -> dict[str, Any]:
         """:data:`~.results.FIGURES` of a policy; ``sessions``: one of :data:`WHICH`."""

@@ -93,6 +93,16 @@ def saving_percent(carbon_g: float, baseline_g: float) -> float | None:
     return 100.0 * (1.0 - carbon_g / baseline_g) if baseline_g > 0 else None
 
 
+def gap_closed_percent(own_g: float, worst_g: float, best_g: float) -> float | None:
+    """How far ``own_g`` is on the way from the worst to the best; None where they do not differ."""
+    return 100.0 * (worst_g - own_g) / (worst_g - best_g) if worst_g > best_g else None
+
+
+def optimum_label(exact: bool) -> str:
+    """What the hindsight optimum may be called."""
+    return "Hindsight optimum" if exact else "Best found in hindsight"
+
+
 def bootstrap_saving(carbon_g: np.ndarray, baseline_g: np.ndarray) -> Interval:
     """Saving of one array of session totals over another, with its bootstrap interval.
 
@@ -141,7 +151,7 @@ class Comparison:
     @property
     def optimum_label(self) -> str:
         """What the hindsight optimum may be called here."""
-        return "Hindsight optimum" if self.optimum_is_exact else "Best found in hindsight"
+        return optimum_label(self.optimum_is_exact)
 
     @cached_property
     def long_sessions(self) -> np.ndarray:
@@ -180,10 +190,8 @@ class Comparison:
         """
         if BASELINE not in self.runs or OPTIMUM not in self.runs:
             return None
-        own, worst, best = (
-            self.objective_g(name, sessions) for name in (policy_id, BASELINE, OPTIMUM)
-        )
-        return 100.0 * (worst - own) / (worst - best) if worst > best else None
+        names = (policy_id, BASELINE, OPTIMUM)
+        return gap_closed_percent(*(self.objective_g(name, sessions) for name in names))
 
     def figures(self, policy_id: str, sessions: np.ndarray | None = None) -> dict[str, Any]:
         """The :data:`FIGURES` of a policy, of all sessions or those where ``sessions`` is true.

@@ -15,7 +15,7 @@ from carbonrouter_core.traces.parts import part_files, repeat, split
 from carbonrouter_core.traces.schema import Trace, joined
 from carbonrouter_core.traces.staging import stage
 
-POLICIES = ("carbonrouter", "carbonrouter-lookahead", "sticky")
+POLICIES = ("carbonrouter-lookahead", "sticky", "hindsight-optimum")
 SCENARIO = Scenario(fairness_weight=0.5)
 
 
@@ -69,14 +69,17 @@ def test_every_figure_is_that_of_the_whole(
                 close = 0.05 if figure.endswith("_p95") else 1e-9
                 assert ours[figure] == pytest.approx(value, rel=close, abs=1e-12), (name, figure)
     assert parted.warnings == comparison.warnings
+    for which, mask in masks.items():
+        ours = parted.gap_closed_percent("sticky", which)
+        assert ours == pytest.approx(comparison.gap_closed_percent("sticky", mask))
 
 
 def test_the_interval_is_that_of_the_whole(folder: Path, parted) -> None:
     """Sessions in the order of the parts, since draws are by position."""
     whole = joined([find_trace(str(path)) for path in part_files(folder)])
     comparison = compare(SCENARIO, (*POLICIES, "faircarbon"), whole)
-    ours = parted.saving("carbonrouter", "test")
-    assert ours == pytest.approx(comparison.saving("carbonrouter", sessions=comparison.test_half))
+    ours = parted.saving("sticky", "test")
+    assert ours == pytest.approx(comparison.saving("sticky", sessions=comparison.test_half))
 
 
 @pytest.mark.parametrize("workers", [1, 2])

@@ -146,7 +146,7 @@ def _table(comparison: Any, chosen: Sequence[str]) -> str:
     return "\n".join(lines).rstrip()
 
 
-def _optimum_line(comparison: Comparison, chosen: Sequence[str]) -> str:
+def _optimum_line(comparison: Any, chosen: Sequence[str]) -> str:
     closed = [
         f"{name} {value:.1f} %"
         for name in chosen

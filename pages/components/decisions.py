@@ -82,11 +82,11 @@ def _numbers(story: Story, turn: int, mass: fmt.Mass) -> str:
         context = story.history_tokens[turn] + story.new_prompt_tokens[turn]
         return f"History and prompt alone are {fmt.number(context)} tokens."
     if code == reasons.RULE:
-        return _unseen(story, turn, mass)
+        return _unseen(story, turn)
     if code == reasons.FRESH:
         if story.history_tokens[turn] == 0:
             return ""
-        return f"All {fmt.number(story.history_tokens[turn])} tokens of history are recomputed."
+        return "What was cached has expired: all of the history is recomputed."
     if np.isfinite(decisions.p_back[turn]):
         return _gate(story, turn, mass)
     if code in (reasons.AHEAD_STAYED, reasons.AHEAD_MOVED):
@@ -96,18 +96,13 @@ def _numbers(story: Story, turn: int, mass: fmt.Mass) -> str:
     return _against_next(story, turn, mass)
 
 
-def _unseen(story: Story, turn: int, mass: fmt.Mass) -> str:
-    """What a policy that does not weigh moves paid for history."""
-    tokens = story.recomputed_tokens[turn]
-    if not story.history_tokens[turn]:
+def _unseen(story: Story, turn: int) -> str:
+    """What history cost a policy that does not weigh moves."""
+    carbon_g = story.charges.carbon_g[turn]
+    if not story.recomputed_tokens[turn] or not carbon_g:
         return ""
-    if not tokens:
-        return "All of the history was cached there."
-    recompute_g, carbon_g = story.charges.recompute_g[turn], story.charges.carbon_g[turn]
-    return (
-        f"{fmt.number(tokens)} tokens of history had to be recomputed: {mass.text(recompute_g)} "
-        f"of this turn's {mass.text(carbon_g)}."
-    )
+    share = fmt.percent(100 * story.charges.recompute_g[turn] / carbon_g, 0)
+    return f"{share} of this turn's carbon went into recomputing history."
 
 
 def _gate(story: Story, turn: int, mass: fmt.Mass) -> str:

@@ -190,11 +190,9 @@ def test_what_faircarbon_does_not_see_is_said(longest: dict[str, Story]) -> None
 
     said = decisions.in_words(story, mass)[turn].numbers
 
-    assert said == (
-        f"{fmt.number(story.recomputed_tokens[turn])} tokens of history had to be recomputed: "
-        f"{mass.text(story.charges.recompute_g[turn])} of this turn's "
-        f"{mass.text(story.charges.carbon_g[turn])}."
-    )
+    share = 100 * story.charges.recompute_g[turn] / story.charges.carbon_g[turn]
+    shown = fmt.percent(share, 0)
+    assert said == f"{shown} of this turn's carbon went into recomputing history."
 
 
 # --- choosing -----------------------------------------------------------------------------------

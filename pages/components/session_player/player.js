@@ -12,7 +12,9 @@ const THINNEST_PX = 2.2;
 const THICKEST_PX = 13;
 const BEND = 0.22; // how far an arc leaves the straight line, as a share of its length
 const HEADROOM_DEGREES = 12;
-const APART_PX = 24; // a user nearer to a site than this is drawn beside it
+const APART_PX = 56; // a user in a city with a site is drawn this far from it
+const PLAY = "M3 1v12l9-6z";
+const PAUSE = "M2 1h3v12H2zM9 1h3v12H9z";
 const STRIP_PX = 116;
 const STRIP_MIDDLE = 14; // height of the band between the two rows of bars
 
@@ -195,7 +197,7 @@ class Player {
       `${data.intensity.low} to ${data.intensity.high}+ gCO2e/kWh at this hour`;
     this.find(".strip-note").textContent =
       `${data.policies[0].name} above, ${data.policies[1].name} below; height: carbon of the turn, up to ` +
-      `${mass(data.turnMass, this.largest)} CO2e. Triangles: moves. Click to go there.`;
+      `${mass(data.turnMass, this.largest)} CO2e. Triangles: moves. Click to go there; keys: arrows, Home, End, space, M.`;
     this.find(".parts-key").replaceChildren(
       ...data.parts.map((part, i) => {
         const item = element("span", { class: "key" });
@@ -240,9 +242,10 @@ class Player {
 
   candidateHead() {
     const { data } = this;
-    const unit = `${data.turnMass.unit} CO2e`;
+    const unit = data.turnMass.unit;
     const columns = [
       ["Candidate", ""],
+      ["Feasible?", ""],
       ["Cached", "tokens"],
       ["Recompute", unit],
       ["New prompt", unit],
@@ -250,13 +253,13 @@ class Player {
       ["Host", unit],
     ];
     if (data.embodied) columns.push(["Embodied", unit]);
-    columns.push(["Total now", unit]);
-    if (data.policies[this.kept.side].ahead) columns.push(["Expected later", unit]);
-    columns.push(["First token", ""], ["Quality", ""], ["", ""]);
+    columns.push(["Total", unit]);
+    if (data.policies[this.kept.side].ahead) columns.push(["Later", "expected"]);
+    columns.push(["First token", ""], ["Quality", ""]);
     const row = this.find("thead tr");
     row.replaceChildren(
       ...columns.map(([name, of]) => {
-        const cell = element("th", { scope: "col" }, name || "Feasible?");
+        const cell = element("th", { scope: "col" }, name);
         if (of) cell.append(element("small", {}, of));
         return cell;
       }),
@@ -392,7 +395,8 @@ class Player {
 
   showPlaying() {
     const button = this.find("[data-do=play]");
-    button.textContent = this.kept.playing ? "\u275A\u275A Pause" : "\u25B6\uFE0E Play";
+    button.querySelector("path").setAttribute("d", this.kept.playing ? PAUSE : PLAY);
+    button.querySelector("span").textContent = this.kept.playing ? "Pause" : "Play";
     button.setAttribute("aria-label", this.kept.playing ? "Pause" : "Play");
   }
 
@@ -486,12 +490,11 @@ class Player {
     this.show();
   }
 
-  /** A user in a city that has a site is drawn beside it, so that an arc can be seen. */
+  /** A user in a city that has a site is drawn below it, so that an arc can be seen. */
   besideSites([x, y]) {
-    const near = this.sitesAt.some(([a, b]) => Math.hypot(a - x, b - y) < APART_PX);
+    const near = this.sitesAt.some(([a, b]) => Math.hypot(a - x, b - y) < APART_PX / 3);
     if (!near) return [x, y];
-    const beside = x > 2 * APART_PX ? x - APART_PX : x + APART_PX;
-    return [beside, Math.min(y + APART_PX * 1.2, this.height - 10)];
+    return [Math.max(x, 14), y + APART_PX < this.height - 14 ? y + APART_PX : y - APART_PX];
   }
 
   drawSites() {
@@ -515,7 +518,7 @@ class Player {
       dot.append(title);
       const wide = (region.city.length + 6) * size * 0.54;
       const tall = size * 1.3;
-      const away = radius + 5;
+      const away = radius + 11; // room for the ring of a move
       const box = this.freest(
         [
           [x + away, y - tall / 2, wide, tall],
@@ -647,7 +650,7 @@ class Player {
         shown(nodes.move, true);
         shown(nodes.head, true);
       } else {
-        place(nodes.ring, { cx: site[0], cy: site[1], r: side === 0 ? 15 : 20 });
+        place(nodes.ring, { cx: site[0], cy: site[1], r: (data.present ? 15 : 13) + 4 * side });
         shown(nodes.ring, true);
       }
     }
@@ -663,13 +666,17 @@ class Player {
     if (nodes.label.textContent !== text) nodes.label.textContent = text;
     const wide = text.length * size * 0.55 + 14;
     const tall = size + 9;
-    const tops = side === 0 ? [y - 24 - tall, y + 24] : [y + 24, y - 24 - tall];
-    const lefts = [x - wide / 2, x + 20, x - wide - 20];
-    const boxes = [
-      ...tops.flatMap((top) => lefts.map((left) => [left, top, wide, tall])),
-      ...tops.map((top) => [x - wide / 2, top + Math.sign(top - y) * (tall + 4), wide, tall]),
-    ];
+    const tops = side === 0 ? [y - 20 - tall, y + 18] : [y + 18, y - 20 - tall];
+    const lefts = [x + 22, x - wide - 22, x - wide / 2];
+    const boxes = [0, 1, 2].flatMap((row) =>
+      tops.flatMap((top) =>
+        lefts.map((left) => [left, top + row * Math.sign(top - y) * (tall + 4), wide, tall]),
+      ),
+    );
+    const [a, b] = this.usersAt[data.columns.user[this.turn]];
+    const between = [Math.min(a, x) - 18, Math.min(b, y), Math.abs(a - x) + 36, Math.abs(b - y)];
     const others = [...this.dots, ...this.labelBoxes];
+    if (Math.hypot(a - x, b - y) < 2 * APART_PX) others.push(between);
     if (side === 0) this.ourChip = null;
     else if (this.ourChip) others.push(this.ourChip);
     const box = this.freest(boxes, others);
@@ -851,8 +858,13 @@ class Player {
     const money = (grams) => mass(data.turnMass, grams, false);
     rows.forEach((d, i) => {
       const row = body.children[i];
+      const marks = [];
+      if (d === here) marks.push("chosen");
+      if (d === home) marks.push("has the history");
+      if (obstacle(d)) marks.push(`no: ${this.whyNot(obstacle(d), d)}`);
       const values = [
         data.deployments.label[d],
+        marks.join(", ") || "yes",
         number(at("cached", d)),
         money(at("recompute", d)),
         money(both("prompt", d)),
@@ -863,11 +875,6 @@ class Player {
       values.push(money(at("total", d)));
       if (policy.ahead) values.push(Number.isFinite(at("to_come", d)) ? money(at("to_come", d)) : "\u2013");
       values.push(duration(at("ttft", d)), `${number(100 * both("quality", d), 1)}${NARROW}%`);
-      const marks = [];
-      if (d === here) marks.push("\u25C0\uFE0E chosen");
-      if (d === home) marks.push(`holds the history`);
-      if (obstacle(d)) marks.push(this.whyNot(obstacle(d), d));
-      values.push(marks.join("; ") || "feasible");
       if (row.childElementCount !== cells) {
         row.replaceChildren(
           ...values.map((_, k) => element(k ? "td" : "th", k ? {} : { scope: "row" })),
@@ -883,7 +890,7 @@ class Player {
     this.find("caption").textContent = `Candidates of turn ${turn + 1} as ${policy.name} found them`;
     const expected = this.of("expected", side)[turn];
     this.find(".candidates-note").textContent =
-      `${number(feasible)} of ${number(count)} feasible, the cheapest first. ` +
+      `${number(feasible)} of ${number(count)} feasible, the cheapest first; carbon in ${data.turnMass.unit} CO2e. ` +
       `${number(data.columns.history[turn])} tokens of history, ${number(data.columns.new_prompt[turn])} of new prompt; ` +
       `with the ${number(expected)} output tokens ${policy.name} ${policy.knows ? "knew of" : "expected"}` +
       (policy.knows ? "." : ` (there came ${number(data.columns.output[turn])}).`) +

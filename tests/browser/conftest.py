@@ -19,7 +19,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, sync_playwright
 
-from .tab import Tab
+from .tab import DRAWN, Tab
 
 ROOT = Path(__file__).resolve().parents[2]
 START_S = 60
@@ -102,12 +102,34 @@ def browser(chromium_path: str) -> Iterator[Browser]:
 
 
 @pytest.fixture
+def plain_browser(browser: Browser, chromium_path: str) -> Iterator[Browser]:
+    """A browser that draws without WebGL, for timing what needs none.
+
+    Emulating a graphics card takes several times longer than anything that is measured here.
+    """
+    plain = browser.browser_type.launch(
+        executable_path=chromium_path,
+        args=[one for one in CHROMIUM_ARGUMENTS if "gl" not in one] + ["--disable-gpu"],
+    )
+    yield plain
+    plain.close()
+
+
+@pytest.fixture
 def open_tab(browser: Browser, app_origin: str) -> Iterator[Callable[..., Tab]]:
-    """Opens the app in a new tab and waits until it is drawn."""
+    """Opens a page of the app, by its title in the menu, in a new tab and waits until it is
+    drawn; ``within`` another browser where one is given."""
     contexts = []
 
-    def start(width: int = 1440, height: int = 900, scheme: str = "light") -> Tab:
-        context = browser.new_context(
+    def start(
+        width: int = 1440,
+        height: int = 900,
+        scheme: str = "light",
+        menu: str = "Overview",
+        drawn: str = DRAWN,
+        within: Browser = browser,
+    ) -> Tab:
+        context = within.new_context(
             viewport={"width": width, "height": height}, color_scheme=scheme
         )
         contexts.append(context)
@@ -116,7 +138,9 @@ def open_tab(browser: Browser, app_origin: str) -> Iterator[Callable[..., Tab]]:
         tab.page.on("websocket", lambda socket: tab.requests.append(socket.url))
         tab.page.on("pageerror", lambda error: tab.errors.append(str(error)))
         tab.page.goto(app_origin)
-        tab.wait_until_done()
+        if menu != "Overview":  # not waiting for all that page Overview draws
+            tab.go_to(menu, drawn)
+        tab.wait_until_done(drawn)
         return tab
 
     yield start

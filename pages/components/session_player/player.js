@@ -450,7 +450,6 @@ class Player {
 
   resize() {
     const { data } = this;
-    const svg = this.find(".map > svg");
     const width = Math.max(this.find(".map").clientWidth, 200);
     const tall = width < 500 ? 0.78 : 0.62;
     const height = Math.round(Math.min(width * tall, data.present ? 520 : 390));
@@ -462,7 +461,9 @@ class Player {
     this.width = width;
     this.height = height;
     this.drawnDark = this.colours;
-    place(svg, { viewBox: `0 0 ${width} ${height}`, height });
+    for (const svg of this.root.querySelectorAll(".world svg")) {
+      place(svg, { viewBox: `0 0 ${width} ${height}`, height });
+    }
     const spots = [...data.regions, ...data.users];
     const eastings = spots.map((spot) => spot.longitude);
     const northings = spots.map((spot) => mercator(spot.latitude));
@@ -617,7 +618,7 @@ class Player {
     const said = data.policies.map(
       (policy) => `${policy.name}: ${policy.verdict[turn]}, ${policy.place[turn] || "nowhere"}.`,
     );
-    this.find(".map > svg").setAttribute(
+    this.find(".acts").setAttribute(
       "aria-label",
       `Map at turn ${turn + 1}. User in ${data.users[data.columns.user[turn]].city}. ${said.join(" ")}`,
     );

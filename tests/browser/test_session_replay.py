@@ -267,7 +267,7 @@ def test_those_who_cannot_see_it_are_told(open_tab: OpenTab) -> None:
     assert spoken.text_content().startswith("Turn 295 of 300.")  # type: ignore[union-attr]
     table = shown.root.locator("table")
     assert "Candidates of turn 295" in (table.locator("caption").text_content() or "")
-    assert table.locator("thead th[scope=col]").count() == 10
+    assert table.locator("thead th[scope=col]").count() == 11
     rows = table.locator("tbody tr").count()
     assert table.locator("tbody th[scope=row]").count() == rows >= 8
     for button in shown.root.locator("button").all():

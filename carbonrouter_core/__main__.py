@@ -14,6 +14,7 @@ from typing import Any
 from carbonrouter_core import __version__
 from carbonrouter_core.commands import (
     compare,
+    gate_curve,
     importing,
     observed,
     plan,
@@ -30,6 +31,7 @@ from carbonrouter_core.errors import CarbonRouterError, InputError
 COMMANDS = (
     compare,
     reproduce,
+    gate_curve,
     importing,
     traces,
     validate,

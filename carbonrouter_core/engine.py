@@ -13,7 +13,7 @@ import numpy as np
 from carbonrouter_core.carbon_intensity import ZoneSeries, intensity_by_region
 from carbonrouter_core.catalog import Catalog
 from carbonrouter_core.deployments import Deployments, build_deployments, mean_context_tokens
-from carbonrouter_core.errors import TraceError
+from carbonrouter_core.errors import ScenarioError, TraceError
 from carbonrouter_core.fairness import raised_floors
 from carbonrouter_core.intensity.choice import IntensitySource, OwnSeries, choose
 from carbonrouter_core.intensity.knowledge import known_by_region
@@ -27,12 +27,15 @@ from carbonrouter_core.scenario import Scenario
 from carbonrouter_core.simulation import Decisions, charge, replay
 from carbonrouter_core.sites import load_catalog
 from carbonrouter_core.store import existing_store
-from carbonrouter_core.tables import nearest
+from carbonrouter_core.tables import nearest, unknown
 from carbonrouter_core.traces.builtin import BUILTIN_TRACES, builtin_trace
 from carbonrouter_core.traces.files import read_trace
 from carbonrouter_core.traces.placement import PlacedTrace, place
 from carbonrouter_core.traces.schema import Trace
 from carbonrouter_core.traces.training import Training, learn, training_sessions
+
+RULE_FIELDS = ("copies", "idle_s", "quality_floor", "gate_threshold")
+"""Scenario fields that decisions go by and nothing else that is prepared."""
 
 
 @dataclass(frozen=True)
@@ -67,6 +70,16 @@ class Prepared:
         """What the scenario lays down for a policy's decisions."""
         floors = self.fair_floors.get(policy_id)
         return self.rules if floors is None else with_floors(self.rules, floors, self.k)
+
+    def under(self, **changes: Any) -> Prepared:
+        """This world with other values of some :data:`RULE_FIELDS`, without preparing it again."""
+        for name in changes:
+            if name not in RULE_FIELDS:
+                raise ScenarioError(unknown("rule", name, RULE_FIELDS))
+        scenario = self.scenario.replace(**changes)
+        rules = make_rules(scenario, self.training, self.k, len(self.placed.user_regions))
+        changed = replace(self, scenario=scenario, rules=rules)
+        return replace(changed, fair_floors=fair_floors(changed))
 
     @property
     def optimum_is_exact(self) -> bool:

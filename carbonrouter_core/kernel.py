@@ -86,6 +86,7 @@ NOTE = np.dtype(
         ("p_back", np.float64),
         ("saving_g", np.float64),
         ("rebuild_g", np.float64),
+        ("next_gain_g", np.float64),
     ]
 )
 """Why a turn went where it went; filled by the policy."""

@@ -101,6 +101,7 @@ def run_as_served(prepared: Prepared, gpu: str | None = None) -> Run:
         p_back=nothing,
         saving_g=nothing,
         rebuild_g=nothing,
+        next_gain_g=nothing,
     )
     charges = charge(fleet, prepared.k, placed, prepared.intensity, decisions)
     return Run(AS_SERVED, decisions, charges, plan.notes)
@@ -221,6 +222,7 @@ def _least_energy(prepared: Prepared, rows: np.ndarray, options: Sequence[int]) 
             np.minimum(warm, history),
             np.zeros(trace.n_turns, np.int8),
             np.zeros(trace.n_turns, bool),
+            nothing,
             nothing,
             nothing,
             nothing,

@@ -82,8 +82,9 @@ class LiveTurn:
 class Decision:
     """Where a turn goes, and why.
 
-    ``deployment`` is None where no model holds the context; ``p_back``, ``saving_g`` and
-    ``rebuild_g`` are the gate's figures, None where it was not asked.
+    ``deployment`` is None where no model holds the context; ``p_back``, ``saving_g``,
+    ``rebuild_g`` and ``next_gain_g`` are the gate's figures (:mod:`.policies.gate`),
+    None where it was not asked.
     """
 
     session: str
@@ -98,6 +99,7 @@ class Decision:
     p_back: float | None
     saving_g: float | None
     rebuild_g: float | None
+    next_gain_g: float | None
     _seen: _Seen = field(repr=False, compare=False)
 
     def candidates(self) -> pd.DataFrame:
@@ -445,6 +447,7 @@ class CarbonRouter:
             p_back=float(note["p_back"]) if asked else None,
             saving_g=float(note["saving_g"]) if asked else None,
             rebuild_g=float(note["rebuild_g"]) if asked else None,
+            next_gain_g=float(note["next_gain_g"]) if asked else None,
             _seen=seen,
         )
         if deployment < 0:

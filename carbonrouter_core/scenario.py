@@ -86,7 +86,7 @@ class Scenario:
     )
     latency_ceiling_on: str = _field("latency", "what the ceiling is on", choices=CEILING_ON)
     gate_threshold: float = _field(
-        0.2, "smallest chance of coming back at which the gate holds; 1: no gate", low=0, high=1
+        0.25, "smallest chance of coming back at which the gate holds; 1: no gate", low=0, high=1
     )
     carbon_basis: str = _field("lifecycle", "carbon accounting of the grid", choices=BASES)
     intensity_kind: str = _field(

@@ -43,8 +43,8 @@ class Decisions(NamedTuple):
 
     ``deployment`` (-1: unserved), ``wanted`` (before the gate) and ``home`` (-1: none) are
     numbers of deployments; ``cached_tokens`` is what the chosen one had; ``reason`` is a code
-    of :mod:`.policies.reasons`; ``p_back``, ``saving_g`` and ``rebuild_g`` are the gate's
-    figures, NaN where it was not asked.
+    of :mod:`.policies.reasons`; ``p_back``, ``saving_g``, ``rebuild_g`` and
+    ``next_gain_g`` are the gate's figures (:mod:`.policies.gate`), NaN where it was not asked.
     """
 
     deployment: np.ndarray
@@ -56,6 +56,7 @@ class Decisions(NamedTuple):
     p_back: np.ndarray
     saving_g: np.ndarray
     rebuild_g: np.ndarray
+    next_gain_g: np.ndarray
 
     @property
     def served(self) -> np.ndarray:
@@ -124,6 +125,7 @@ def replay(
         p_back=np.full(n, np.nan),
         saving_g=np.full(n, np.nan),
         rebuild_g=np.full(n, np.nan),
+        next_gain_g=np.full(n, np.nan),
     )
     columns = _Turns(
         offsets=trace.offsets,
@@ -247,6 +249,7 @@ def decide(
     note.p_back = np.nan
     note.saving_g = np.nan
     note.rebuild_g = np.nan
+    note.next_gain_g = np.nan
     turn, missed = price_candidates(
         knows_output, fleet, rules, turn, session, cached, intensity, g_per_j, carbon_g
     )
@@ -316,6 +319,7 @@ def _replay(
             out.p_back[i] = note.p_back
             out.saving_g[i] = note.saving_g
             out.rebuild_g[i] = note.rebuild_g
+            out.next_gain_g[i] = note.next_gain_g
             session.current = d
             cache.end_turn(cached, last_s, d, h + p + o, now_s, rules.copies_all)
 

@@ -228,6 +228,8 @@ class Training:
     mu: float
     sigma: float
     rho: float
+    persistence: float
+    """How much more alike turns that follow each other are than turns of one session."""
 
     def survival(self, n: int) -> float:
         """P(another turn | n turns, this one counted)."""
@@ -270,7 +272,19 @@ def learn(placed: Any) -> Training:
         mu=mu,
         sigma=math.sqrt(math.fsum((b - mu) ** 2 for b in every) / len(every)),
         rho=anova_correlation(groups),
+        persistence=persistence(groups, mu),
     )
+
+
+def persistence(groups: list[list[float]], mu: float) -> float:
+    """(r1 - r2) / (1 - r2), r the autocorrelation within sessions at lags 1 and 2, 0 to 1."""
+    variance = np.mean([(b - mu) ** 2 for group in groups for b in group])
+
+    def r(lag: int) -> float:
+        pairs = [(a - mu) * (b - mu) for g in groups for a, b in zip(g, g[lag:], strict=False)]
+        return float(np.mean(pairs) / variance) if pairs and variance else 0.0
+
+    return min(1.0, max(0.0, (r(1) - r(2)) / (1.0 - r(2)))) if r(2) < 1.0 else 0.0
 
 
 def anova_correlation(groups: list[list[float]]) -> float:
@@ -369,6 +383,7 @@ class Served(NamedTuple):
     p_back: float
     saving_g: float
     rebuild_g: float
+    next_gain_g: float
     recompute_g: float
     prompt_g: float
     decode_g: float
@@ -394,6 +409,7 @@ def unserved(home: int) -> Served:
         p_back=unknown,
         saving_g=unknown,
         rebuild_g=unknown,
+        next_gain_g=unknown,
         recompute_g=nothing,
         prompt_g=nothing,
         decode_g=nothing,
@@ -498,29 +514,34 @@ def gate(
     turn: dict[str, float],
     intensity: Any,
     carbon_g: Any,
-) -> tuple[float, float, float]:
-    """(p_back, saving, rebuild) of a move from home to choice.
+) -> tuple[float, float, float, float]:
+    """(p_back, saving, rebuild, next gain) of a move from home to choice.
 
     ``turn``: n (turns seen), h, p, o (predicted), next_p (predicted), b_mean (difficulty so far).
     """
     d, training = world.candidates, world.training
     history = turn["h"] + turn["p"] + turn["o"]
-    cached = live.copy() if world.scenario.copies == "all" else np.zeros(len(d))
-    cached[choice] = history
-    zero = np.zeros(len(d))
-    cold = cost_of_turn(d, history, turn["next_p"], turn["o"], cached, zero)
-    warm = cost_of_turn(d, history, turn["next_p"], turn["o"], np.full(len(d), history), zero)
-    next_g, warm_g = world.objective_g(cold, intensity), world.objective_g(warm, intensity)
+
+    def next_g_with_history_on(holder: int) -> Any:
+        cached = live.copy() if world.scenario.copies == "all" else np.zeros(len(d))
+        cached[holder] = history
+        cost = cost_of_turn(d, history, turn["next_p"], turn["o"], cached, np.zeros(len(d)))
+        return world.objective_g(cost, intensity)
+
+    moved_g, held_g = next_g_with_history_on(choice), next_g_with_history_on(home)
     n, rho = turn["n"], training.rho
     w = n * rho / (1.0 + (n - 1.0) * rho)
     mean = training.mu + w * (turn["b_mean"] - training.mu)
     spread = training.sigma * math.sqrt(1.0 - rho * w)
-    home_best = 0
+    home_best, gain_g = 0, 0.0
     for z in NEXT_DIFFICULTY_Z:
         allowed = world.good_enough(history + turn["next_p"] + turn["o"], mean + spread * z)
-        home_best += bool(allowed.any()) and lowest(next_g, allowed) == home
-    p_back = world.survival(int(n)) * world.gap_share * home_best / len(NEXT_DIFFICULTY_Z)
-    return p_back, carbon_g[home] - carbon_g[choice], next_g[home] - warm_g[home]
+        if allowed.any():
+            home_best += lowest(moved_g, allowed) == home
+            gain_g += moved_g[allowed].min() - held_g[allowed].min()
+    reach = world.survival(int(n)) * world.gap_share / len(NEXT_DIFFICULTY_Z)
+    saving_g, rebuild_g = carbon_g[home] - carbon_g[choice], moved_g[home] - held_g[home]
+    return reach * home_best, saving_g, rebuild_g, reach * gain_g
 
 
 def replay_session(
@@ -576,7 +597,7 @@ def replay_session(
 
         seen = Situation(feasible, carbon_g, estimate, h, p, intensity, rtt_ms, last, start)
         wanted = chosen = choose(policy, world, seen)
-        p_back = saving = rebuild = math.nan  # the gate was not asked
+        p_back = saving = rebuild = gain = math.nan  # the gate was not asked
         theta = scenario.gate_threshold
         if policy == GATED and theta < 1 and wanted != home and home >= 0 and feasible[home]:
             next_p = world.training.mean_later_prompt + sum(later_prompts)
@@ -588,8 +609,10 @@ def replay_session(
                 "next_p": next_p / (1 + len(later_prompts)),
                 "b_mean": sum(difficulties) / n,
             }
-            p_back, saving, rebuild = gate(world, home, wanted, live, turn, intensity, carbon_g)
-            if p_back >= theta and p_back * rebuild > saving:
+            p_back, saving, rebuild, gain = gate(
+                world, home, wanted, live, turn, intensity, carbon_g
+            )
+            if p_back >= theta and p_back * rebuild > saving and gain > saving:
                 chosen = home
         records.append(
             charge(world, row, chosen, float(cached[chosen]))._replace(
@@ -600,6 +623,7 @@ def replay_session(
                 p_back=p_back,
                 saving_g=saving,
                 rebuild_g=rebuild,
+                next_gain_g=gain,
             )
         )
         caches.serve(chosen, h + p + o, now_s)
@@ -638,6 +662,7 @@ def charge(world: World, row: int, d: int, cached: float) -> Served:
         p_back=math.nan,
         saving_g=math.nan,
         rebuild_g=math.nan,
+        next_gain_g=math.nan,
         recompute_g=cost.recompute_j[d] * g,
         prompt_g=cost.prompt_j[d] * g,
         decode_g=cost.decode_j[d] * g,

@@ -289,6 +289,8 @@ def test_embodied_carbon_is_in_the_objective_only_if_asked_for() -> None:
 # Turn 2: 10 + ô = 100 tokens after 200, on L warm: 10 x 4 + 100 x 8 = 840 mg
 # Next turn: 200 + 10 + 100 = 310 tokens of history; rebuilding them on L: 310 x 4 = 1,240 mg
 #   p_back x rebuild = 275.6 mg
+# What the next turn gains by holding: where home is the cheapest next, the rebuilding. Else S
+# serves after moving, warm, and after holding the cheaper of L warm and S cold.
 GATE_TURNS = [T(100, 100, 0, EASY + 1.0), T(10, 100, 60, EASY - 1.2)]
 P_BACK, REBUILD_MG = 2 / 9, 1240.0
 
@@ -301,7 +303,7 @@ def gated(small_decode_j: float, **fields: object) -> tuple[Prepared, Catalog]:
         accuracy_percent={"S": 50.0, "L": 80.0},
     )
     trace = make_trace({"s": GATE_TURNS})
-    return make_world(trace, catalog, **({"quality_floor": 0.5} | fields))
+    return make_world(trace, catalog, **({"quality_floor": 0.5, "gate_threshold": 0.2} | fields))
 
 
 def test_the_gate_holds_a_small_saving() -> None:
@@ -317,6 +319,24 @@ def test_the_gate_holds_a_small_saving() -> None:
     assert wanted.startswith("S")
     # without the gate it goes
     assert served_by(prepared, "carbonrouter-no-gate") == ["L G north", "S G north"]
+
+
+def test_the_gate_holds_only_where_the_next_turn_gains_by_it() -> None:
+    # S at 3.8 J: 210 + 380 = 590 mg, saving 250 mg < 275.6 mg. Next turn, of 10 + 100 tokens:
+    #   difficult (4 of 9): L cold 2,080 mg after moving, warm 840 mg after holding: gains 1,240 mg
+    #   easy (5 of 9): S warm 390 mg after moving; after holding S cold, 700 mg (L warm: 840)
+    #   next gain = 1/2 x (4 x 1,240 - 5 x 310) / 9 = 189.4 mg < 250 mg: moves
+    prepared = gated(3.8)
+    decisions = run_policy(prepared, "carbonrouter").decisions
+    assert decisions.p_back[1] * decisions.rebuild_g[1] > decisions.saving_g[1]
+    assert decisions.saving_g[1] * 1e3 == pytest.approx(250.0)
+    assert decisions.next_gain_g[1] * 1e3 == pytest.approx((4 * 1240 - 5 * 310) / 18)
+    assert served_by(prepared, "carbonrouter") == ["L G north", "S G north"]
+    # S at 5 J: saving 130 mg, and the same next gain: held
+    prepared = gated(5.0)
+    decisions = run_policy(prepared, "carbonrouter").decisions
+    assert decisions.next_gain_g[1] * 1e3 == pytest.approx((4 * 1240 - 5 * 310) / 18)
+    assert served_by(prepared, "carbonrouter") == ["L G north", "L G north"]
 
 
 def test_the_gate_lets_a_large_saving_go() -> None:

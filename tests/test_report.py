@@ -34,6 +34,9 @@ TABLES = ("summary.csv", "by_session.csv", "by_region_hour.csv", "decisions.csv"
 POLICIES = ("carbonrouter-lookahead", "faircarbon")
 TWO_SITES = make_catalog({("M", "G"): Costs(1.0, 2.0)}, {"north": 1.25, "south": 1.25})
 
+GATE = ("p_back", "saving_g", "rebuild_g", "next_gain_g")
+"""Empty where the gate was not asked."""
+
 
 def bundle_of(comparison: Comparison) -> dict[str, bytes]:
     out = io.BytesIO()
@@ -92,12 +95,12 @@ def test_every_row_recomputes_from_its_own_columns(chat_bundle: dict[str, bytes]
         else:
             assert (rows["it_energy_kwh"] < rows["energy_kwh"]).all()
         figures = rows.select_dtypes("number").drop(columns="difficulty", errors="ignore")
-        signed = figures.columns.str.contains("saving")
+        signed = figures.columns.str.contains("saving|gain")
         assert not (figures.loc[:, ~signed] < 0).any(axis=None)
     turns = table(chat_bundle, "decisions.csv")
     assert len(turns) == 2 * 61_224
     assert (turns["recomputed_tokens"] == turns["history_tokens"] - turns["cached_tokens"]).all()
-    assert turns.drop(columns=["home", "p_back", "saving_g", "rebuild_g"]).notna().all(axis=None)
+    assert turns.drop(columns=["home", *GATE]).notna().all(axis=None)
 
 
 def test_the_tables_sum_up_to_the_same_figures(

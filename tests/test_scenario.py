@@ -64,7 +64,7 @@ def test_the_default_is_the_paper_preset() -> None:
     assert (scenario.concurrency, scenario.quality_floor, scenario.gate_threshold) == (
         64,
         0.65,
-        0.2,
+        0.25,
     )
     assert (scenario.carbon_basis, scenario.gaps, scenario.seed) == ("lifecycle", "mooncake", 7)
     assert scenario.latency_ceiling_ms is None

@@ -104,6 +104,7 @@ def test_what_the_gate_weighed_is_in_the_table(world: Comparison) -> None:
             saving_g = seen.total_g[turn, home] - seen.total_g[turn, wanted]
             assert saving_g == pytest.approx(decisions.saving_g[turn], rel=1e-6, abs=1e-12)
             holds = decisions.p_back[turn] * decisions.rebuild_g[turn] > saving_g
+            holds &= decisions.next_gain_g[turn] > saving_g
             likely = decisions.p_back[turn] >= story.prepared.scenario.gate_threshold
             assert (decisions.reason[turn] == reasons.HELD) == (holds and likely)
             asked += 1

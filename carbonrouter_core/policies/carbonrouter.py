@@ -41,11 +41,15 @@ def choose(
     home = note.home
     if home < 0 or choice == home or carbon_g[home] == np.inf or rules.gate_threshold >= 1.0:
         return choice
-    p_back, rebuild_g = look_back(fleet, rules, turn, session, cached, g_per_j, choice, home)
+    p_back, rebuild_g, next_gain_g = look_back(
+        fleet, rules, turn, session, cached, g_per_j, choice, home
+    )
     note.p_back = p_back
     note.rebuild_g = rebuild_g
+    note.next_gain_g = next_gain_g
     note.saving_g = carbon_g[home] - carbon_g[choice]
-    if p_back >= rules.gate_threshold and p_back * rebuild_g > note.saving_g:
+    comes_back = p_back >= rules.gate_threshold and p_back * rebuild_g > note.saving_g
+    if comes_back and next_gain_g > note.saving_g:
         note.reason = reasons.HELD
         return home
     return choice

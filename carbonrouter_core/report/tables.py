@@ -745,6 +745,7 @@ DECISIONS: tuple[Field[TurnRows], ...] = (
     _gate("p_back", "", "chance that the session comes back to its home"),
     _gate("saving_g", "gCO2e", "carbon that the move would save on this turn"),
     _gate("rebuild_g", "gCO2e", "carbon of recomputing the history at home when it comes back"),
+    _gate("next_gain_g", "gCO2e", "carbon that the next turn is expected to gain by holding"),
 )
 
 

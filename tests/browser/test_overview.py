@@ -159,7 +159,7 @@ def test_a_moved_gate_threshold_moves_the_figures(open_tab: OpenTab) -> None:
 
     tab.wait_until_done()
     tab.shot("overview-gate-off")
-    assert "gate threshold 0.2 \N{RIGHTWARDS ARROW} 1" in tab.text(".cr-strip")
+    assert "gate threshold 0.25 \N{RIGHTWARDS ARROW} 1" in tab.text(".cr-strip")
 
 
 @pytest.mark.parametrize(

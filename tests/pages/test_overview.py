@@ -187,7 +187,7 @@ def test_the_gate_threshold_moves_the_published_rule(open_app: Callable[..., App
     assert len(changed) == 1 and changed[0].startswith("CarbonRouter, published rule")
     choose(app, PUBLISHED)
     hero = html(app, "cr-hero")
-    app.slider(key="control_gate_threshold").set_value(0.2).run()
+    app.slider(key="control_gate_threshold").set_value(0.25).run()
     assert html(app, "cr-hero") != hero
     assert not any("Acts on the published rule" in caption.value for caption in app.caption)
 

@@ -1,6 +1,8 @@
 """Large traces made for tests of speed and memory."""
 
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -11,11 +13,20 @@ START_S = 1_715_558_400
 """2024-05-13 UTC."""
 
 
-def large_trace(path: Path, turns: int) -> Path:
-    """Sessions as they overlap in the log of a busy service, in the order of time.
+class Turns(NamedTuple):
+    """Turns of sessions as they overlap in the log of a busy service, in the order of time."""
 
-    Written as Parquet, JSON Lines of usage records or CSV, by the end of the name.
-    """
+    session: np.ndarray
+    turn: np.ndarray
+    time_s: np.ndarray
+    prompt: np.ndarray
+    output: np.ndarray
+    before: np.ndarray
+    """Row of the turn before in the session; -1 for the first."""
+
+
+def drawn_turns(turns: int) -> Turns:
+    """A number of turns, always the same ones."""
     rng = np.random.default_rng(1)
     lengths = rng.geometric(1 / 6.5, size=turns)
     lengths = lengths[: int(np.searchsorted(np.cumsum(lengths), turns))]
@@ -25,8 +36,17 @@ def large_trace(path: Path, turns: int) -> Path:
     start = START_S + rng.uniform(0, 13 * 86_400, len(lengths))
     time_s = np.repeat(start, lengths) + 126.0 * turn
     order = np.argsort(time_s, kind="stable")
+    row = np.empty(turns, np.int64)
+    row[order] = np.arange(turns)
+    before = np.where(turn > 0, np.r_[0, row[:-1]], -1)[order]
     session, turn, time_s = session[order], turn[order], time_s[order]
     prompt, output = rng.integers(1, 400, turns), rng.integers(1, 600, turns)
+    return Turns(session, turn, time_s, prompt, output, before)
+
+
+def large_trace(path: Path, turns: int) -> Path:
+    """Written as Parquet, JSON Lines of usage records or CSV, by the end of the name."""
+    session, turn, time_s, prompt, output, _ = drawn_turns(turns)
     if path.suffix == ".jsonl":
         _usage_records(path, session, turn, time_s, prompt, output)
         return path
@@ -114,9 +134,90 @@ def _usage_records(
             )
 
 
+def large_log(path: Path, format_id: str, turns: int) -> Path:
+    """The same turns as another format has them; a prompt holds 700 tokens a turn before it."""
+    drawn = drawn_turns(turns)
+    records = _RECORDS[format_id]
+    with path.open("w") as file:
+        if format_id == "azure":
+            file.write("TIMESTAMP,ContextTokens,GeneratedTokens\n")
+        for first in range(0, turns, 50_000):
+            some = Turns(*(column[first : first + 50_000] for column in drawn))
+            file.writelines(records(some, first))
+    return path
+
+
+def _azure(some: Turns, first: int) -> Iterator[str]:
+    stamps = np.datetime_as_string((some.time_s * 1e6).astype("datetime64[us]"))
+    for stamp, turn, prompt, output in zip(
+        stamps, some.turn, some.prompt, some.output, strict=True
+    ):
+        yield f"{stamp.replace('T', ' ')}0,{700 * turn + prompt},{output}\n"
+
+
+def _qwen_bailian(some: Turns, first: int) -> Iterator[str]:
+    for i, (_, turn, time_s, prompt, output, before) in enumerate(zip(*some, strict=True), first):
+        yield (
+            f'{{"chat_id": {i}, "parent_chat_id": {before}, "timestamp": {time_s - START_S:.3f}, '
+            f'"input_length": {700 * turn + prompt}, "output_length": {output}, "type": "text", '
+            f'"turn": {turn + 1}, "hash_ids": [{i}]}}\n'
+        )
+
+
+def _mooncake(some: Turns, first: int) -> Iterator[str]:
+    for session, turn, time_s, prompt, output, _ in zip(*some, strict=True):
+        whole = 1400 + 700 * turn + prompt
+        blocks = ", ".join([str(1000 * session + k) for k in range(-(-whole // 512))])
+        yield (
+            f'{{"timestamp": {1000 * (time_s - START_S):.0f}, "input_length": {whole}, '
+            f'"output_length": {output}, "hash_ids": [{blocks}]}}\n'
+        )
+
+
+def _ragpulse(some: Turns, first: int) -> Iterator[str]:
+    for session, turn, time_s, prompt, output, _ in zip(*some, strict=True):
+        history = ", ".join([str(50 * session + k) for k in range(turn)])
+        yield (
+            f'{{"timestamp": "{time_s - START_S:.0f}", "input_length": {700 * turn + prompt}, '
+            f'"output_length": {output}, "hash_ids": {{"sys_prompt": [1, 2, 3], "passages_ids": '
+            f'[{session % 97}, {session % 89}, {session % 83}, {turn}], "history": [{history}], '
+            f'"web_search": [], "user_input": [{turn}]}}, "session_id": "s-{session}"}}\n'
+        )
+
+
+def _claude_code(some: Turns, first: int) -> Iterator[str]:
+    # a session a record: its turns are those of a batch
+    order = np.argsort(some.session, kind="stable")
+    session = some.session[order]
+    for rows in np.split(order, np.flatnonzero(np.diff(session)) + 1):
+        requests = []
+        for row in rows:
+            whole = 6400 + 700 * int(some.turn[row]) + int(some.prompt[row])
+            blocks = ",".join(map(str, range(1, -(-whole // 64) + 1)))
+            requests.append(
+                f'{{"t": {some.time_s[row] - some.time_s[rows[0]]:.1f}, "type": "s", "model": '
+                f'"m", "in": {whole}, "out": {some.output[row]}, "hash_ids": [{blocks}]}}'
+            )
+        yield (
+            f'{{"id": "trace-{first}-{some.session[rows[0]]}", "block_size": 64, "requests": '
+            f"[{', '.join(requests)}]}}\n"
+        )
+
+
+_RECORDS: dict[str, Callable[[Turns, int], Iterator[str]]] = {
+    "azure": _azure,
+    "qwen-bailian": _qwen_bailian,
+    "mooncake": _mooncake,
+    "ragpulse": _ragpulse,
+    "claude-code": _claude_code,
+}
+
+
 IMPORT = """
 import sys, time
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import NamedTuple
 from carbonrouter_core.store import open_store
 from carbonrouter_core.traces.staging import stage
 

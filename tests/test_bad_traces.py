@@ -5,10 +5,12 @@ import json
 import resource
 import time
 import zipfile
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 from carbonrouter_core import Scenario, TraceError, compare
@@ -303,6 +305,89 @@ def test_case_12_malformed_files_are_refused_fast_in_bounded_memory(
     assert "t.csv" in str(failed.value)
     assert time.monotonic() - began < 15
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before_kb < 600_000
+
+
+def agent(**fields: object) -> dict[str, object]:
+    request = {"t": 0, "in": 100, "out": 5}
+    return {"id": "t", "block_size": 64, "requests": [request]} | fields
+
+
+def retrieved(hash_ids: object) -> dict[str, object]:
+    whole = {"timestamp": "82", "input_length": 300, "output_length": 5, "session_id": "s"}
+    return whole | {"hash_ids": hash_ids}
+
+
+@pytest.mark.parametrize(
+    ("record", "format_id", "what"),
+    [
+        (agent(block_size="big"), "claude-code", "block_size is not a number"),
+        (
+            agent(requests=[{"t": 0, "in": 100, "out": 5, "hash_ids": {"a": 1}}]),
+            "claude-code",
+            "hash_ids is not a list",
+        ),
+        (retrieved({"sys_prompt": 5}), "ragpulse", "lists of prompt parts"),
+        (retrieved({"sys_prompt": "abc"}), "ragpulse", "lists of prompt parts"),
+        (retrieved(None), "ragpulse", "lists of prompt parts"),
+        (
+            {"timestamp": 0, "input_length": 2000, "output_length": 5, "hash_ids": 7},
+            "mooncake",
+            "hash_ids is not a list",
+        ),
+        (
+            {"timestamp": None, "input_length": 2000, "output_length": 5, "hash_ids": [1, 2]},
+            "mooncake",
+            "timestamp is empty",
+        ),
+    ],
+)
+def test_case_5_fields_of_the_wrong_kind_are_refused_with_the_line(
+    tmp_path: Path, record: dict[str, object], format_id: str, what: str
+) -> None:
+    path = lines(tmp_path / "t.jsonl", record)
+    with pytest.raises(TraceError, match=f"line 1: .*{what}"), stage([path], format_id) as staged:
+        staged.require()
+
+
+def test_hashes_of_any_kind_are_compared(tmp_path: Path) -> None:
+    hashes = [["a", 1, None], ["a", 1, 2]]
+    requests = [{"t": i, "in": 200, "out": 5, "hash_ids": ids} for i, ids in enumerate(hashes)]
+    trace = read_trace(lines(tmp_path / "t.jsonl", agent(requests=requests)))
+    assert trace.history_tokens.tolist() == [0, 128]
+
+
+def test_an_agent_within_an_agent_without_end_is_no_record(tmp_path: Path) -> None:
+    path = tmp_path / "t.json"
+    inner = '[{"requests":' * 2000 + "[]" + "}]" * 2000
+    path.write_text('{"id":"t","block_size":64,"requests":' + inner + "}")
+    with pytest.raises(TraceError, match="t.json"), stage([path]) as staged:
+        staged.require()
+
+
+def test_the_first_conversation_may_be_the_broken_one(tmp_path: Path) -> None:
+    said = [{"from": "human", "value": "a"}, {"from": "gpt", "value": "b"}]
+    path = tmp_path / "t.json"
+    path.write_text(json.dumps([{"conversations": "no"}, {"conversations": said}]))
+    with stage([path]) as staged:
+        assert (staged.report.format_id, staged.report.turns) == ("sharegpt", 1)
+        with pytest.raises(TraceError, match="record 1: conversations is not a list"):
+            staged.require()
+
+
+@pytest.mark.parametrize(
+    "pack", [gzip.compress, lambda raw: pa.compress(raw, "zstd", asbytes=True)]
+)
+def test_packed_files_that_are_cut_or_packed_twice_say_so(
+    tmp_path: Path, pack: Callable[[bytes], bytes]
+) -> None:
+    packed = pack(f"{HEADER}\na,0,10,5\n".encode())
+    for content, what in (
+        (packed[:-7], "packed file ends early or is damaged"),
+        (pack(packed), "packed twice"),
+    ):
+        (tmp_path / "t.csv.gz").write_bytes(content)
+        with pytest.raises(TraceError, match=what), stage([tmp_path / "t.csv.gz"]):
+            pass
 
 
 def test_case_12_a_zip_named_csv(tmp_path: Path) -> None:

@@ -85,6 +85,22 @@ def test_packed_files_under_any_name_give_the_same_trace(
     assert bring(packed)[0].sha256 == bring(source)[0].sha256
 
 
+@pytest.mark.parametrize("packing", ["gzip", "zstd"])
+def test_packed_parquet(tmp_path: Path, packing: str) -> None:
+    table = pa.table(
+        {
+            "session": ["a", "a"],
+            "turn": [0, 1],
+            "new_prompt_tokens": [5, 6],
+            "output_tokens": [1, 2],
+        }
+    )
+    pq.write_table(table, tmp_path / "t.parquet")
+    with pa.CompressedOutputStream(str(tmp_path / "t.bin"), packing) as out:
+        out.write((tmp_path / "t.parquet").read_bytes())
+    assert bring(tmp_path / "t.bin")[0].sha256 == bring(tmp_path / "t.parquet")[0].sha256
+
+
 def test_a_format_can_be_named_and_an_unknown_one_lists_those_there_are(
     shared_data: Path,
 ) -> None:
@@ -334,6 +350,37 @@ def test_mooncake_sessions_are_those_of_the_derived_table(shared_data: Path) -> 
     assert trace.history_tokens.sum() == derived["history_tokens"].sum()
     assert trace.new_prompt_tokens.sum() == derived["new_prompt_tokens"].sum()
     assert any("inferred" in guess for guess in report.guesses)
+
+
+def test_mooncake_parents_are_the_latest_whose_full_blocks_lead(tmp_path: Path) -> None:
+    rng = np.random.default_rng(4)
+    records: list[dict[str, Any]] = []
+    for i in range(3000):
+        ids = [0, *rng.integers(0, 3, rng.integers(0, 6)).tolist()]
+        whole = 512 * len(ids) - int(rng.integers(0, 512))
+        record = {"timestamp": i, "input_length": whole, "output_length": 7, "hash_ids": ids}
+        records.append(record)
+    # the same once more with hashes that are no numbers, which go record by record
+    named = [one | {"hash_ids": [f"b{block}" for block in one["hash_ids"]]} for one in records]
+    heads: dict[tuple[int, ...], int] = {}
+    begin: list[int] = []
+    history: list[int] = []
+    continued: set[int] = set()
+    for i, record in enumerate(records):
+        ids, whole = tuple(record["hash_ids"]), record["input_length"]
+        parent = next((heads[ids[:n]] for n in range(len(ids), 1, -1) if ids[:n] in heads), None)
+        goes_on = parent is not None and parent not in continued
+        begin.append(begin[parent] if goes_on else i)  # type: ignore[index]
+        before = 0 if parent is None else records[parent]["input_length"] + 7
+        history.append(min(before, whole))
+        continued |= {parent} - {None}
+        if (full := whole // 512) >= 2:
+            heads[ids[:full]] = i
+    order = np.lexsort((np.arange(3000), begin))
+    for number, log in enumerate((records, named)):
+        trace, _ = bring(lines(tmp_path / f"{number}.jsonl", log))
+        assert trace.history_tokens.tolist() == np.array(history)[order].tolist()
+        assert trace.session_turns.tolist() == np.unique(begin, return_counts=True)[1].tolist()
 
 
 def test_agent_sessions_reuse_what_leads_both_prompts(tmp_path: Path) -> None:

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import csv
 import json
+import shutil
+import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -46,6 +48,8 @@ _MAGIC = (
     (b"\xff\xfe", "UTF-16 text; save it as UTF-8"),
     (b"\xfe\xff", "UTF-16 text; save it as UTF-8"),
     (b"SQLite format 3", "an SQLite database"),
+    (b"\x1f\x8b", "a file that was packed twice; unpack it once"),
+    (b"\x28\xb5\x2f\xfd", "a file that was packed twice; unpack it once"),
 )
 _COMPRESSIONS = ((b"\x1f\x8b", "gzip"), (b"\x28\xb5\x2f\xfd", "zstd"))
 _BOM = b"\xef\xbb\xbf"
@@ -88,7 +92,9 @@ class Source:
         Raises :class:`TraceError` for an empty file and for what is no table of turns.
         """
         with self.open() as stream:
-            start: bytes = _read(stream, HEAD_BYTES)[0]
+            start, cut = _read(stream, HEAD_BYTES)
+        if cut and not start.strip():
+            raise self.error(f"{_CUT}; nothing of it could be unpacked.")
         for magic, what in _MAGIC:
             if start.startswith(magic):
                 raise TraceError(f"{self.name} cannot be read: this is {what}.")
@@ -113,9 +119,7 @@ class Source:
         if not first.startswith(b"{"):
             return "csv"
         line, _, rest = first.partition(b"\n")
-        try:
-            json.loads(line)
-        except ValueError:
+        if loads(line) is None:
             # a record longer than the head, or one that ends early, is still a line
             return "jsonl" if not rest or len(line) > 512 else "json"
         return "jsonl"
@@ -158,11 +162,18 @@ class Source:
     @cached_property
     def _parquet(self) -> Any:
         try:
-            return pq.ParquetFile(self.path)
+            return pq.ParquetFile(self._unpacked() if self.compression else self.path)
         except (pa.ArrowException, OSError) as error:
             raise TraceError(
                 f"{self.name} cannot be read as a Parquet table: {_first_line(error)}"
             ) from error
+
+    def _unpacked(self) -> Any:
+        """The unpacked content as a file that can be read from any place, gone once closed."""
+        file = tempfile.TemporaryFile()  # noqa: SIM115  (the table reads on from it)
+        with self.open() as stream:
+            shutil.copyfileobj(stream, file, CHUNK_BYTES)
+        return file
 
     def open(self) -> Any:
         """The unpacked content as a binary stream."""
@@ -187,7 +198,7 @@ class Source:
 
 Broken = Callable[[int, str], None]
 """Told the line of a record that cannot be read, and why."""
-_CUT = "the packed file ends early"
+_CUT = "the packed file ends early or is damaged"
 
 
 def line_chunks(source: Source, broken: Broken, progress: Progress) -> Iterator[tuple[int, bytes]]:

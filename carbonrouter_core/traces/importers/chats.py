@@ -55,13 +55,13 @@ class Fields:
     timed: bool
 
     def recognises(self, source: Source) -> bool:
-        """Whether the records of a file have these fields."""
-        if source.kind == "csv" or not {self.name, self.messages} <= set(source.columns):
+        """Whether some of the first records hold messages of this kind."""
+        if source.kind == "csv" or self.messages not in source.columns:
             return False
-        messages = source.samples[0].get(self.messages) if source.samples else None
-        return isinstance(messages, list) and (
-            not messages or (isinstance(messages[0], dict) and self.role in messages[0])
-        )
+        said = [record.get(self.messages) for record in source.samples]
+        lists = [messages for messages in said if isinstance(messages, list)]
+        first = next((messages[0] for messages in lists if messages), None)
+        return bool(lists) and (first is None or (isinstance(first, dict) and self.role in first))
 
     @property
     def schema(self) -> pa.Schema:
@@ -82,7 +82,7 @@ def importer(format_id: str, label: str, fields: Fields) -> Importer:
     """The importer of a format whose records are whole conversations."""
 
     def recognise(source: Source) -> str | None:
-        if not fields.recognises(source):
+        if fields.name not in source.columns or not fields.recognises(source):
             return None
         return f"its records carry {fields.name} and a conversation of roles and content"
 

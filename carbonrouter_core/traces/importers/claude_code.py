@@ -32,8 +32,9 @@ def _read(source: Source, reading: Reading) -> Iterator[pa.Table]:
     rows = Batches(source, reading)
     for line, record in json_values(source, rows.broken, reading.progress):
         name = str(record.get("id") or f"session-{source.number}-{line}")
-        block = record.get("block_size") or DEFAULT_BLOCK_TOKENS
-        yield from _session(rows, reading, line, name, record.get("requests"), float(block), 0.0)
+        block = rows.number(line, "block_size", record.get("block_size") or DEFAULT_BLOCK_TOKENS)
+        if block is not None:
+            yield from _session(rows, reading, line, name, record.get("requests"), block, 0.0)
     yield from rows.rest()
 
 
@@ -71,7 +72,11 @@ def _session(
         time_s = rows.number(line, "t", request.get("t"))
         if whole is None or output is None or time_s is None:
             continue
-        ids = np.asarray(request.get("hash_ids") or [])
+        hashes = request.get("hash_ids") or []
+        if not isinstance(hashes, list):
+            rows.refuse(line, "hash_ids is not a list")
+            continue
+        ids = _numbers(hashes)
         common = 0
         if before is not None:
             n = min(len(ids), len(before))
@@ -91,6 +96,14 @@ def _session(
         )
         order += 1
         yield from rows.full()
+
+
+def _numbers(hashes: list[Any]) -> np.ndarray:
+    """The hashes in a form in which equal ones are equal numbers."""
+    try:
+        return np.array(hashes, np.int64).ravel()
+    except (ValueError, TypeError, OverflowError):
+        return np.array([hash(str(block)) for block in hashes], np.int64)
 
 
 IMPORTER = Importer(

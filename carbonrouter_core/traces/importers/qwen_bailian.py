@@ -11,14 +11,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
-import pandas as pd
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from carbonrouter_core.traces.columns import Wanted, read_columns
 from carbonrouter_core.traces.importers.base import Importer, Reading, always, lacks
 from carbonrouter_core.traces.sources import Source
 
 _NONE = -1
+_ROOTS = ("-1", "", "None")
+"""Parents of requests that begin a conversation."""
 
 
 def _recognise(source: Source) -> str | None:
@@ -35,17 +37,16 @@ def _read(source: Source, reading: Reading) -> Iterator[pa.Table]:
         Wanted("input_tokens", ("input_length",)),
         Wanted("output_tokens", ("output_length",)),
     )
-    parts = []
-    for part in read_columns(source, wanted, reading.findings, reading.progress):
-        # ids as numbers of the file, so that links are looked up in arrays
-        parts.append(part)
+    # ids stay as Arrow keeps them: as objects, those of millions of requests would fill memory
+    parts = list(read_columns(source, wanted, reading.findings, reading.progress))
     table = pa.concat_tables(parts).combine_chunks() if parts else None
+    del parts
     if table is None or not table.num_rows:
         return
     chat, parent = _links(source, reading, table)
     keep = _sound(source, reading, table, chat, parent)
     n = table.num_rows
-    time_s = table["time_s"].to_pandas().to_numpy(np.float64)
+    time_s = _floats(table, "time_s")
     session, history = _paths(table, parent, keep, time_s)
     branches = keep & ~np.isnan(history)
     if branches.any():
@@ -55,13 +56,12 @@ def _read(source: Source, reading: Reading) -> Iterator[pa.Table]:
             "the request branches off an earlier one: a session that begins with the shared path",
             (source.place(int(line)) for line in lines),
         )
-    names = np.asarray(table["chat"].to_pandas(), dtype=object)
     for first in range(0, n, 65_536):
         rows = np.flatnonzero(keep[first : first + 65_536]) + first
         yield pa.table(
             {
                 "line": table["line"].take(pa.array(rows)),
-                "session": pa.array(names[session[rows]], pa.string()),
+                "session": table["chat"].take(pa.array(session[rows])),
                 "order": pa.array(time_s[rows], from_pandas=True),
                 "time_s": pa.array(time_s[rows], from_pandas=True),
                 "input_tokens": table["input_tokens"].take(pa.array(rows)),
@@ -74,14 +74,16 @@ def _read(source: Source, reading: Reading) -> Iterator[pa.Table]:
 def _links(source: Source, reading: Reading, table: pa.Table) -> tuple[np.ndarray, np.ndarray]:
     """Code of each row's chat id, and the row of its parent (-1: none; -2: duplicate row)."""
     lines = table["line"].to_numpy()
-    codes, names = pd.factorize(table["chat"].to_pandas())
+    coded = table["chat"].fill_null("").combine_chunks().dictionary_encode()
+    codes, names = coded.indices.to_numpy(), coded.dictionary
     row_of = np.full(len(names), _NONE)
     row_of[codes[::-1]] = np.arange(len(codes))[::-1]  # the first row of each id
     again = row_of[codes] != np.arange(len(codes))
     if again.any():
-        figures = table.select(["parent", "time_s", "input_tokens", "output_tokens"]).to_pandas()
-        equal = (figures[again].to_numpy() == figures.iloc[row_of[codes[again]]].to_numpy()).all(1)
         rows = np.flatnonzero(again)
+        figures = table.select(["parent", "time_s", "input_tokens", "output_tokens"])
+        first = figures.take(pa.array(row_of[codes[rows]])).to_pandas().to_numpy()
+        equal = (figures.take(pa.array(rows)).to_pandas().to_numpy() == first).all(1)
         for kind, reason, which in (
             ("repaired", "the turn stands there twice with the same values; one is kept", equal),
             ("refused", "this turn stands there twice with different values", ~equal),
@@ -92,10 +94,11 @@ def _links(source: Source, reading: Reading, table: pa.Table) -> tuple[np.ndarra
                     reason,
                     (source.place(int(lines[i])) for i in rows[which]),
                 )
-    wanted = table["parent"].to_pandas().fillna("-1").to_numpy(dtype=object)
-    at = pd.Index(names).get_indexer(pd.Index(wanted))
+    wanted = table["parent"].fill_null("")
+    at = pc.index_in(wanted, value_set=names).fill_null(_NONE).to_numpy()
     parent = np.where(at >= 0, row_of[np.maximum(at, 0)], _NONE)
-    lost = (at < 0) & ~np.isin(wanted.astype(str), ("-1", "", "None")) & ~again
+    root = pc.is_in(wanted, value_set=pa.array(_ROOTS)).to_numpy(zero_copy_only=False)
+    lost = (at < 0) & ~root & ~again
     if lost.any():
         reading.findings.add(
             "repaired",
@@ -116,7 +119,7 @@ def _sound(
     for _ in range(max(1, n).bit_length() + 1):
         ahead = ahead[ahead]  # twice as far up each time: only a circle never reaches a root
     circle = parent[ahead] >= 0
-    time_s = table["time_s"].to_pandas().to_numpy(np.float64)
+    time_s = _floats(table, "time_s")
     has = parent >= 0
     early = np.zeros(n, bool)
     early[has] = time_s[parent[has]] > time_s[has]
@@ -145,12 +148,16 @@ def _paths(
     begin = np.where(goes_on, parent, np.arange(n))
     for _ in range(max(1, n).bit_length() + 1):
         begin = begin[begin]
-    whole = table["input_tokens"].to_pandas().to_numpy(np.float64)
-    output = table["output_tokens"].to_pandas().to_numpy(np.float64)
+    whole = _floats(table, "input_tokens")
+    output = _floats(table, "output_tokens")
     branch = keep & (parent >= 0) & ~goes_on
     history = np.full(n, np.nan)
     history[branch] = (whole + output)[parent[branch]]
     return begin, history
+
+
+def _floats(table: pa.Table, name: str) -> np.ndarray:
+    return np.asarray(table[name].to_pandas(), np.float64)
 
 
 IMPORTER = Importer(

@@ -34,10 +34,11 @@ def _read(source: Source, reading: Reading) -> Iterator[pa.Table]:
     for line, record in json_values(source, rows.broken, reading.progress):
         reading.findings.rows_read += 1
         parts = record.get("hash_ids")
-        if not isinstance(parts, dict):
-            rows.refuse(line, "hash_ids is not a list of prompt parts")
+        lists = [parts.get(name) or [] for name in _PARTS] if isinstance(parts, dict) else []
+        if not lists or not all(isinstance(part, list) for part in lists):
+            rows.refuse(line, "hash_ids does not hold lists of prompt parts")
             continue
-        ids = [item for name in _PARTS for item in parts.get(name) or []]
+        ids = [item for part in lists for item in part]
         session = record.get("session_id")
         whole = rows.number(line, "input_length", record.get("input_length"))
         output = rows.number(line, "output_length", record.get("output_length"))

@@ -30,6 +30,12 @@ st.navigation(
             url_path="traffic-data",
         ),
         st.Page(
+            "pages/data_grid.py",
+            title="Grid data",
+            icon=":material/bolt:",
+            url_path="grid-data",
+        ),
+        st.Page(
             "pages/method.py",
             title="Method",
             icon=":material/functions:",

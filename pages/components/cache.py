@@ -9,14 +9,12 @@ from __future__ import annotations
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, timedelta
 from functools import partial
 
 import pandas as pd
 import streamlit as st
 
 import carbonrouter_core as core
-from carbonrouter_core.carbon_intensity import builtin_series
 from carbonrouter_core.engine import Prepared
 from pages.components import formatting as fmt
 
@@ -200,13 +198,7 @@ def policy_row(scenario: core.Scenario, policy_id: str) -> tuple[dict[str, float
     return _policy(scenario.key, policy_id, scenario)
 
 
-@st.cache_data(max_entries=2, show_spinner=False)
-def covered_days(basis: str) -> dict[str, tuple[date, date]]:
-    """First and last day with carbon intensity, by zone."""
-    days = {}
-    for zone, series in builtin_series(basis).items():
-        first = datetime.fromtimestamp(series.start_s, UTC).date()
-        # A series that ends at midnight has no value for the day that begins there.
-        last = (datetime.fromtimestamp(series.end_s, UTC) - timedelta(seconds=1)).date()
-        days[zone] = (first, last)
-    return days
+def forget() -> None:
+    """Drop all figures: data of the user that they rest on has changed under the same name."""
+    st.cache_resource.clear()
+    st.cache_data.clear()

@@ -4,12 +4,15 @@ them, drawn by the same functions; ``where`` a control stands tells the two apar
 
 from __future__ import annotations
 
-from datetime import date
+from datetime import date, timedelta
 
 import streamlit as st
 
 import carbonrouter_core as core
+from carbonrouter_core.intensity.choice import EPOCH, common_starts
 from carbonrouter_core.traces.builtin import BUILTIN_TRACES
+from carbonrouter_core.units import S_PER_DAY
+from carbonrouter_core.windows import offered_series
 from pages.components import cache, state, trace_jobs
 from pages.components import formatting as fmt
 from pages.components.state import (  # the scenario of the tab, for the pages that only read it
@@ -207,33 +210,42 @@ def window_controls(where: str) -> None:
 
 
 def _days_to_choose() -> tuple[date, date, str]:
-    """First and last day that can be picked, and why."""
-    draft = state.draft()
-    covered = cache.covered_days(current().carbon_basis)
-    regions = core.load_catalog().regions
-    zones = {
-        name: covered[regions[name].zone]
-        for name in draft["regions"]
-        if name in regions and regions[name].zone in covered
-    }
-    chosen = draft["window_start"]
-    if not zones:
+    """First and last day that can be picked, and why: what all chosen grids have data for."""
+    draft, chosen = state.draft(), state.draft()["window_start"]
+    known = [name for name in draft["regions"] if name in core.load_catalog().regions]
+    if not known:
         return chosen, chosen, "Choose a region first: its grid says which days there are."
-    first = max(days[0] for days in zones.values())
-    last = min(days[1] for days in zones.values())
-    if first > last:
-        late = max(zones, key=lambda name: zones[name][0])
-        early = min(zones, key=lambda name: zones[name][1])
+    fields = ("carbon_basis", "intensity_kind", "own_intensity")
+    scenario = current().replace(regions=known, **{name: draft[name] for name in fields})
+    try:
+        offered = offered_series(scenario)
+    except core.IntensityError as error:
+        return chosen, chosen, fmt.plain(str(error))
+    spans = common_starts(list(offered.values()), days=1)
+    if not spans:
+        ends = {name: max(one.end_s for one in found) for name, found in offered.items()}
+        starts = {name: min(one.start_s for one in found) for name, found in offered.items()}
+        late, early = max(starts, key=starts.__getitem__), min(ends, key=ends.__getitem__)
         return (
             chosen,
             chosen,
-            f"{state.place(late)} has data from {first}, {state.place(early)} only to {last}: no "
-            "day has both. Leave one of them out.",
+            f"{state.place(late)} has data from {_day(starts[late])}, {state.place(early)} only "
+            f"to {_day(ends[early] - 1)}: no day has both. Leave one of them out.",
         )
-    text = f"All chosen grids have data from {first} to {last}."
+    days = [(EPOCH + timedelta(days=a), EPOCH + timedelta(days=b)) for a, b in spans]
+    text = "All chosen grids have data from " + fmt.joined(
+        [f"{first} to {last}" for first, last in days]
+    )
+    own = [one.name for found in offered.values() for one in found if one.name]
+    if own:
+        text += f", with {fmt.joined([fmt.plain(name) for name in dict.fromkeys(own)])} of yours"
     # A day out of range can come from an earlier choice of regions: it stays visible, and the
     # page says what is wrong with it.
-    return min(first, chosen), max(last, chosen), text
+    return min(days[0][0], chosen), max(days[-1][1], chosen), f"{text}."
+
+
+def _day(epoch_s: float) -> date:
+    return EPOCH + timedelta(days=epoch_s // S_PER_DAY)
 
 
 def regions_control(where: str) -> None:

@@ -8,6 +8,7 @@ import logging
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import date
 from html import escape
 from pathlib import Path
 
@@ -102,12 +103,23 @@ def guard() -> Iterator[None]:
         yield
     except core.CarbonRouterError as error:
         problem("This scenario cannot be run", str(error))
+        _offer_window(getattr(error, "nearest_start", None))
     except Exception:
         _log.exception("page failed")
         problem(
             "Something went wrong here",
             "This is a defect of CarbonRouter, not of your scenario; what happened is in the "
             "log of the server. Reload the page, or go back to a preset in the controls.",
+        )
+
+
+def _offer_window(start: date | None) -> None:
+    """A button for the nearest window that all chosen grids have, where an error names one."""
+    if start is not None:
+        st.button(
+            f"Begin the window on {start}",
+            on_click=lambda: controls.adopt(controls.current().replace(window_start=start)),
+            key="nearest-window",
         )
 
 

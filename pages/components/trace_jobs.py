@@ -10,7 +10,7 @@ import shutil
 import tempfile
 import threading
 import weakref
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -47,6 +47,13 @@ class Job:
     def done(self) -> bool:
         """Whether there is a result, or a failure."""
         return self.future is not None and self.future.done()
+
+
+def start(what: str, work: Callable[[Job], Any]) -> Job:
+    """Begin ``work`` beside the page; it reports to the job that it is given."""
+    job = Job(what)
+    job.future = _EXECUTOR.submit(work, job)
+    return job
 
 
 def check(

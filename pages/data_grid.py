@@ -1,0 +1,97 @@
+"""Grid data: carbon intensity of each region's grid, windows worth running, series of your own."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+import carbonrouter_core as core
+from carbonrouter_core.intensity.importers import INTENSITY_IMPORTERS
+from carbonrouter_core.intensity.staging import StagedIntensity
+from pages.components import formatting as fmt
+from pages.components import (
+    grid_explore,
+    grid_import,
+    grid_jobs,
+    grid_runs,
+    grid_sites,
+    page,
+    trace_jobs,
+)
+
+JOB, CHECKED = "grid_job", "grid_checked"
+
+
+def bring() -> None:
+    """The upload, and what the file does not say itself."""
+    limit_mb = st.get_option("server.maxUploadSize")
+    st.html('<h2 class="cr-title">Bring your own carbon intensity</h2>')
+    files = st.file_uploader(
+        f"Series of one or more zones, up to {limit_mb} MB a file",
+        accept_multiple_files=True,
+        key="grid-files",
+        help="CSV, JSON or Parquet, also packed (gz, zst); every 5 minutes to every 3 hours.",
+    )
+    page.note(
+        "Known formats: " + ", ".join(one.label for one in INTENSITY_IMPORTERS.values()) + ". "
+        "Nothing is stored before you have seen the report. Several files are read as one series."
+    )
+    format_id, options = grid_import.ask_what_is_not_said()
+    if st.button("Check", type="primary", disabled=not files, key="grid-check"):
+        st.session_state.pop(CHECKED, None)
+        st.session_state[JOB] = grid_jobs.check(files, format_id, options)
+
+
+@st.fragment(run_every=0.5)
+def watch() -> None:
+    """How far the job of this tab is; the page goes on once it is done."""
+    job = st.session_state.get(JOB)
+    if job is None or job.done:
+        st.rerun()
+        return
+    st.progress(job.share, f"{job.what}: {fmt.number(100 * job.share)} %")
+    if st.button("Stop", key="grid-stop"):
+        job.stop.set()
+
+
+def collect(job: trace_jobs.Job) -> None:
+    """Take over the result of a job that is done."""
+    del st.session_state[JOB]
+    try:
+        result = job.future.result() if job.future else None
+    except trace_jobs.CancelledError:
+        st.info("Stopped; nothing was stored.")
+    except core.CarbonRouterError as error:
+        st.error(fmt.plain(str(error)), icon=":material/block:")
+    else:
+        if isinstance(result, StagedIntensity):
+            st.session_state[CHECKED] = result
+        else:
+            grid_runs.keep(result)
+
+
+def draw(shown: page.Page) -> None:
+    """The whole page."""
+    job = st.session_state.get(JOB)
+    if job is not None and job.done:
+        collect(job)
+    with page.guard():
+        grid_explore.show(shown)
+    with page.guard():
+        grid_runs.ask(shown, JOB)
+    if JOB in st.session_state:
+        watch()
+    with page.guard():
+        bring()
+    if CHECKED in st.session_state and grid_import.decide(st.session_state[CHECKED]):
+        del st.session_state[CHECKED]
+        st.rerun()
+    with page.guard():
+        grid_import.show_stored()
+    with page.guard():
+        grid_sites.show()
+
+
+shown = page.start("Grid data")
+if shown.problem:  # the scenario is wrong, but a series or a site may be what mends it
+    page.problem("This scenario cannot be run", shown.problem)
+draw(shown)

@@ -259,3 +259,27 @@ def test_every_format_says_what_it_is() -> None:
         "own",
     ]
     assert all(one.label for one in INTENSITY_IMPORTERS.values())
+
+
+def test_four_years_of_local_time_come_to_the_same_series_as_utc(
+    tmp_path: Path, shared_data: Path
+) -> None:
+    """Eight clock changes, each hour its own."""
+    raw = pd.read_parquet(
+        shared_data / "raw" / "carbon_intensity_hourly_2021_2024_16zones.parquet",
+        filters=[("zone", "==", "DE-LU")],
+    ).sort_values("time_utc")
+    for name, zone in (("UTC", "UTC"), ("local", "Europe/Berlin")):
+        table = pd.DataFrame(
+            {
+                "time": raw["time_utc"].dt.tz_convert(zone).dt.strftime("%d.%m.%Y %H:%M"),
+                "zone": raw["zone"],
+                "lifecycle": raw["lifecycle_g_per_kwh"].map("{:.2f}".format).str.replace(".", ","),
+            }
+        )
+        table.to_csv(tmp_path / f"{name}.csv", index=False, sep=";")
+    (utc,) = bring(tmp_path / "UTC.csv", timezone="UTC").series
+    (local,) = bring(tmp_path / "local.csv", timezone="Europe/Berlin").series
+    assert len(utc.g_per_kwh) == 35_064
+    assert local.sha256 == utc.sha256
+    assert not local.estimated_share.any()

@@ -7,7 +7,7 @@ once, as columns, and the browser only looks up what to draw (``session_player/p
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from functools import lru_cache
 from pathlib import Path
@@ -111,8 +111,8 @@ def message(ours: Story, theirs: Story, *, present: bool = False) -> bytes:
             "high": theme.INTENSITY_HIGH_G_PER_KWH,
             "colours": theme.INTENSITY_COLOURS,
         },
-        "light": _colours(theme.LIGHT, DEPLOYMENTS_LIGHT),
-        "dark": _colours(theme.DARK, DEPLOYMENTS_DARK),
+        "light": _colours(theme.LIGHT, DEPLOYMENTS_LIGHT, stories.values()),
+        "dark": _colours(theme.DARK, DEPLOYMENTS_DARK, stories.values()),
     }
     columns: dict[str, tuple[str, np.ndarray]] = {
         "user": ("i4", ours.user),
@@ -134,7 +134,6 @@ def _policy(story: Story, mass: fmt.Mass) -> dict[str, Any]:
     known = core.POLICIES[story.policy_id]
     return {
         "name": theme.name(story.policy_id),
-        "colour": theme.colour(story.policy_id),
         "ahead": bool(np.isfinite(story.candidates.to_come_g).any()),
         "knows": known.knows_output,
         "note": " ".join(_notes(story)),
@@ -175,8 +174,12 @@ def _deployments(story: Story) -> dict[str, list[Any]]:
     }
 
 
-def _colours(palette: theme.Palette, deployments: tuple[str, ...]) -> dict[str, Any]:
+def _colours(
+    palette: theme.Palette, deployments: tuple[str, ...], stories: Iterable[Story]
+) -> dict[str, Any]:
+    """The colours of a light or a dark page: the browser knows which it shows."""
     return {
+        "policies": [theme.colour(story.policy_id, dark=palette.dark) for story in stories],
         "sea": palette.sea,
         "land": theme.rgb_to_hex(palette.land),
         "coast": theme.rgb_to_hex(palette.coast),

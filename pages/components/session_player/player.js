@@ -169,8 +169,8 @@ class Player {
     const dark = isDark(style.getPropertyValue("--st-background-color"));
     this.colours = dark ? data.dark : data.light;
     const variables = {
-      "--a": data.policies[0].colour,
-      "--b": data.policies[1].colour,
+      "--a": this.colours.policies[0],
+      "--b": this.colours.policies[1],
       "--sea": this.colours.sea,
       "--land": this.colours.land,
       "--coast": this.colours.coast,
@@ -267,7 +267,7 @@ class Player {
     const buttons = data.policies.map((policy, i) => {
       const button = element("button", { type: "button" }, policy.name);
       button.setAttribute("aria-pressed", String(this.kept.side === i));
-      button.style.borderBottom = `3px solid ${policy.colour}`;
+      button.style.borderBottom = `3px solid ${this.colours.policies[i]}`;
       button.addEventListener("click", () => {
         this.kept.side = i;
         this.candidateHead();
@@ -801,7 +801,7 @@ class Player {
         pen.fillStyle = this.colourOf.get(deployment[turn]);
         pen.fillRect(turn * step, side === 0 ? base - tall : base, bar, tall);
       }
-      pen.fillStyle = data.policies[side].colour;
+      pen.fillStyle = this.colours.policies[side];
       const wide = Math.min(Math.max(step, 3), 5);
       const tip = side === 0 ? -6 : 6;
       for (let turn = 0; turn < data.turns; turn++) {
@@ -886,8 +886,7 @@ class Player {
       });
       row.className = d === here ? "chosen" : obstacle(d) ? "infeasible" : "";
     });
-    body.style.setProperty("--chosen", policy.colour);
-    this.root.style.setProperty("--chosen", policy.colour);
+    this.root.style.setProperty("--chosen", this.colours.policies[side]);
     this.find("caption").textContent = `Candidates of turn ${turn + 1} as ${policy.name} found them`;
     const expected = this.of("expected", side)[turn];
     this.find(".candidates-note").textContent =

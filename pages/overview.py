@@ -9,7 +9,7 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 import carbonrouter_core as core
-from pages.components import answer, cache, charts, kpis, maps, page, theme
+from pages.components import answer, cache, charts, kpis, newcomers, page, readings, site_maps
 from pages.components import formatting as fmt
 
 REDRAW_S = 1.0
@@ -24,6 +24,8 @@ def draw(shown: page.Page) -> None:
     summary = figures.summary
     mass = fmt.Mass.for_largest(float(summary["carbon_g"].max()))
 
+    if not shown.present:
+        page.note(newcomers.LEAD)
     savings = (figures.saving, figures.saving_long, figures.saving_test)
     st.html(answer.hero_html(*savings, summary, router))
     st.html(kpis.html(kpis.key_figures(summary, figures.saving, router)))
@@ -33,9 +35,10 @@ def draw(shown: page.Page) -> None:
         bars = st.empty()
         page.note(answer.electricity(summary, router))
         gap = st.empty()
+        both_readings = st.empty()
     with left:
         with page.guard():
-            draw_map(shown, below.sites, mass)
+            site_maps.draw(shown, below.sites, mass)
         page.note(answer.KV_CACHE_SENTENCE)
         with page.guard():
             chart = charts.saving_by_length(
@@ -44,37 +47,12 @@ def draw(shown: page.Page) -> None:
             charts.show(chart, key="saving-by-length")
         page.note(answer.tail(below.by_length))
     page.assumptions(below.notes, below.warnings)
+    newcomers.words()
+    with both_readings.container(), page.guard():
+        readings.draw(shown, figures)
     # Last, since it takes longest: what is above stands on the page meanwhile.
     with page.guard():
         draw_other_policies(shown, summary, below, mass, bars, gap)
-
-
-def draw_map(shown: page.Page, sites: pd.DataFrame, mass: fmt.Mass) -> None:
-    """Sites, traffic and moves of one of the two policies."""
-    head = st.container(horizontal=True, vertical_alignment="center")
-    head.html('<h2 class="cr-title">Where conversations run</h2>')
-    chosen = head.segmented_control(
-        "Show on the map",
-        cache.main(shown.router),
-        format_func=theme.name,
-        default=shown.router,
-        required=True,
-        key=f"map-policy-{shown.router}",
-        label_visibility="collapsed",
-    )
-    users = head.toggle("Users", key="map-users", help="Lines from users to the sites that serve.")
-    run = cache.comparison(shown.scenario, shown.router)
-    drawn = maps.site_map(
-        sites,
-        run.traffic(chosen),
-        run.region_moves(chosen),
-        run.move_kinds(chosen),
-        policy_id=chosen,
-        mass=mass,
-        users=maps.user_flows(run, chosen) if users else None,
-        present=shown.present,
-    )
-    maps.show(drawn, key="site-map", present=shown.present)
 
 
 def draw_other_policies(

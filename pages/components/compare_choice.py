@@ -99,8 +99,8 @@ Jobs = list[tuple[str, Callable[[], Side]]]
 def _policies(shown: page.Page) -> Jobs:
     key = "compare-policies"
     first = list(FIRST_POLICIES)
-    if shown.scenario.copies == "all":  # the optimum's plan is none where caches stay behind
-        first.remove("hindsight-optimum")
+    if shown.scenario.copies == "all":  # there it is a search that takes its time
+        first.remove(core.OPTIMUM)
     _restore(key, first, core.POLICIES.__contains__)
     chosen = st.multiselect("Policies", list(core.POLICIES), format_func=theme.name, key=key)
     _keep(key, chosen)

@@ -68,7 +68,7 @@ def figures(shown: Sequence[Side], reference: Side, on_front: Sequence[bool], sc
     head = "".join(f'<th scope="col">{escape(column.head)}</th>' for column in columns)
     rows = []
     for side, on in zip(shown, on_front, strict=True):
-        mark = " <small>bound, no router reaches it</small>" if side.bound else ""
+        mark = " <small>knows or gets what no router can</small>" if side.bound else ""
         mark = " <small>on the front</small>" if on else mark
         if side is reference:
             mark += " <small>the others are held against it</small>"

@@ -13,7 +13,7 @@ from carbonrouter_core.intensity.choice import EPOCH, common_starts
 from carbonrouter_core.traces.builtin import BUILTIN_TRACES
 from carbonrouter_core.units import S_PER_DAY
 from carbonrouter_core.windows import offered_series
-from pages.components import cache, state, trace_jobs
+from pages.components import answer, cache, state, trace_jobs
 from pages.components import formatting as fmt
 from pages.components.state import (  # the scenario of the tab, for the pages that only read it
     COPIES_NAMES,
@@ -101,9 +101,7 @@ def _router_control() -> None:
         format_func=ROUTER_NAMES.__getitem__,
         key=key,
         on_change=_keep_router,
-        help="Look-ahead also weighs the turns likely to follow, and saves more: 30.0 % on chat "
-        "and 31.0 % on coding agents, against 29.3 % and 23.1 % by the published rule (preset "
-        "Paper, against FairCarbon, on the half of the sessions nothing was learned from).",
+        help=answer.WHY_LOOKAHEAD,
     )
 
 

@@ -37,6 +37,8 @@ class Results:
     """Carbon of each session, shape (sessions,)."""
     traffic: str
     """Hash of the trace: equal ones have the same sessions."""
+    optimum_label: str
+    """What the hindsight optimum may be called here: it is not always proven to be the least."""
 
 
 @dataclass(frozen=True)
@@ -83,20 +85,23 @@ def _results(scenario_key: str, policy_id: str, _scenario: core.Scenario) -> Res
         fairness=run.fairness(policy_id).set_index("user_region"),
         session_g=run.session_carbon_g(policy_id),
         traffic=run.trace.sha256,
+        optimum_label=run.optimum_label,
     )
 
 
 def of_policy(scenario: core.Scenario, policy_id: str, number: int) -> Side:
     """A policy on the scenario of the tab; raises CarbonRouterError where it cannot run."""
+    results = _results(scenario.key, policy_id, scenario)
+    found = policy_id == core.OPTIMUM and results.optimum_label != theme.name(policy_id)
     return Side(
-        name=theme.name(policy_id),
-        short=theme.short(policy_id),
+        name=results.optimum_label if found else theme.name(policy_id),
+        short="Best found" if found else theme.short(policy_id),
         policy_id=policy_id,
         scenario=scenario,
         colour=theme.colour(policy_id),
         dash=DASHES[number % len(DASHES)],
         symbol=SYMBOLS[number % len(SYMBOLS)],
-        results=_results(scenario.key, policy_id, scenario),
+        results=results,
     )
 
 

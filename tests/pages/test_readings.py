@@ -1,0 +1,58 @@
+"""FairCarbon in both readings, and the words for those who are new to the page."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from carbonrouter_core import Interval, Scenario, compare
+from pages.components import cache, newcomers, readings
+from pages.components import formatting as fmt
+
+APP = Path(__file__).resolve().parents[2] / "app.py"
+TIMEOUT_S = 180
+LOOKAHEAD, PUBLISHED = cache.ROUTERS
+READINGS = ("faircarbon", "faircarbon-full-prompt")
+
+
+def plain(markup: str) -> str:
+    return re.sub(r"<[^>]+>", "", markup).replace(fmt.NARROW, " ")
+
+
+@pytest.fixture(scope="module")
+def page_text() -> str:
+    """All that page Overview says, on a first visit."""
+    app = AppTest.from_file(str(APP), default_timeout=TIMEOUT_S).run()
+    assert not app.exception
+    bodies = [block.proto.body for block in app.get("html")]
+    return plain("\n".join(body for body in bodies if not body.startswith("<style")))
+
+
+def test_both_readings_stand_on_the_page_with_their_intervals(page_text: str) -> None:
+    run = compare(Scenario(), (LOOKAHEAD, *READINGS))
+    for reading in READINGS:
+        for sessions in (None, run.long_sessions, run.test_half):
+            saving = run.saving(LOOKAHEAD, reading, sessions)
+            told = f"{saving.value_percent:.1f} % less{fmt.between(*saving[1:])}"
+            assert told.replace(fmt.NARROW, " ") in page_text, (reading, sessions)
+    assert "rests on coding agents" in page_text
+
+
+def test_every_hard_word_of_the_page_is_explained(page_text: str) -> None:
+    for word in ("Token", "KV cache", "CO2e", "PUE", "Hindsight optimum", "95 % interval"):
+        assert word in newcomers.WORDS
+    for meaning in newcomers.WORDS.values():
+        assert meaning in page_text
+    assert page_text.index("People talk with AI models") < page_text.index("CO2e than FairCarbon")
+    assert "Yours to change" in page_text and "Measured:" in page_text
+
+
+def test_a_reading_that_saves_nothing_is_said_so() -> None:
+    nothing, loss = Interval(None, None, None), Interval(-3.0, -5.0, 1.0)
+    told = plain(readings.html({"faircarbon": (nothing, loss, nothing)}, PUBLISHED))
+    assert "CarbonRouter, published rule against both readings" in told
+    assert "3.0 % more5.0 % more to 1.0 % less" in told and "n/a" in told
+    assert not re.search(r"\b(nan|inf|None)\b", told)

@@ -35,7 +35,6 @@ def draw(shown: page.Page) -> None:
         bars = st.empty()
         page.note(answer.electricity(summary, router))
         gap = st.empty()
-        both_readings = st.empty()
     with left:
         with page.guard():
             site_maps.draw(shown, below.sites, mass)
@@ -46,6 +45,7 @@ def draw(shown: page.Page) -> None:
             )
             charts.show(chart, key="saving-by-length")
         page.note(answer.tail(below.by_length))
+        both_readings = st.empty()
     page.assumptions(below.notes, below.warnings)
     newcomers.words()
     with both_readings.container(), page.guard():

@@ -25,6 +25,8 @@ BAR_SHARE = 0.42
 MOST_TIMES_BASELINE = 4.0
 """Bars longer than this many times FairCarbon's are cut, and say so."""
 CUT_BAR = " (bar cut)"
+NEAR_END = 0.3
+"""Share of a line within which a label is near its end."""
 PRESENT_GROWTH = 1.35
 """How much taller charts are while presenting, as their text is."""
 
@@ -377,15 +379,16 @@ def gap_closed(
             hovertemplate=f"{name}: {mass.text(grams)} CO2e<extra></extra>",
             cliponaxis=False,
         )
-        # Text at an end is set inwards, so that it is never cut.
-        at_end = {low: "left", high: "right"}
+        # Text at an end or near it is set inwards, so that it is never cut.
+        place = (grams - low) / (high - low) if high > low else 0.5
+        near_end = "left" if place < NEAR_END else "right" if place > 1 - NEAR_END else "center"
         figure.add_annotation(
             x=mass.value(grams),
             y=row,
             text=f"{name}<br><b>{mass.text(grams)}</b>",
             showarrow=False,
-            xanchor=at_end.get(grams, "center"),
-            align=at_end.get(grams, "center"),
+            xanchor=near_end,
+            align=near_end,
             xshift={low: -11, high: 11}.get(grams, 0),
             yanchor="bottom" if side == "top" else "top",
             yshift=14 if side == "top" else -14,

@@ -11,7 +11,7 @@ from pages.components import answer, cache, page, theme
 from pages.components import formatting as fmt
 
 FULL_PROMPT = "faircarbon-full-prompt"
-HEADS = ("All sessions", "Over 30 turns", "Half nothing was learned from")
+HEADS = ("All sessions", "Over 30 turns", "Half not learned from")
 WORDS = {
     core.BASELINE: "looks at the new question alone",
     FULL_PROMPT: "the kinder reading: reckons with reading the whole conversation, everywhere",

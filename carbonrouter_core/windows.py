@@ -14,7 +14,7 @@ from carbonrouter_core.intensity.choice import OwnSeries, candidates, common_sta
 from carbonrouter_core.intensity.knowledge import KNOWLEDGE
 from carbonrouter_core.intensity.stored import own_series_of
 from carbonrouter_core.policies import BASELINE
-from carbonrouter_core.results import Comparison, Interval, saving_percent
+from carbonrouter_core.results import Comparison, Interval
 from carbonrouter_core.scenario import Scenario
 from carbonrouter_core.sites import load_catalog
 from carbonrouter_core.units import S_PER_DAY
@@ -159,11 +159,11 @@ def compare_knowledge(
         for name in policies:
             carbon_g = float(result.figures(name)["carbon_g"])
             known.setdefault(name, carbon_g)
-            less = saving_percent(carbon_g, known[name])
+            base_g = known[name]
             yield KnowledgeResult(
                 knowledge=kind,
                 policy=name,
                 carbon_g=carbon_g,
-                cost_percent=None if less is None else -less,
+                cost_percent=100.0 * (carbon_g / base_g - 1.0) if base_g > 0 else None,
                 saving=result.saving(name),
             )

@@ -386,6 +386,12 @@ def test_hour_ending_series_are_moved_to_their_beginning(bring: Bring) -> None:
     assert utc_text(said.series[0].start_s) == "2023-12-31T23:00Z"
 
 
+def test_less_than_an_hour_has_no_hourly_mean(bring: Bring) -> None:
+    rows = "2024-01-01T00:00Z;GB;100\n2024-01-01T00:15Z;GB;110\n"
+    assert "no whole hour" in refusal(bring(HEADER + rows, hourly=True))
+    assert bring(HEADER + rows).report.can_store
+
+
 @pytest.mark.parametrize("hours_apart", [4, 24])
 def test_means_over_more_than_three_hours_are_refused(bring: Bring, hours_apart: int) -> None:
     rows = [f"2024-01-{1 + i // 24:02d}T{i % 24:02d}:00Z;GB;300" for i in

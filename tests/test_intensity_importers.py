@@ -170,6 +170,13 @@ def test_other_signals_of_watttime_are_refused(tmp_path: Path, content: Any, sai
         bring(tmp_path / "w.json", content, zone="US-CAL-CISO")
 
 
+@pytest.mark.parametrize("period", [float("inf"), float("nan"), -300, 0, "300", None])
+def test_a_period_that_cannot_be_is_told_from_the_times(tmp_path: Path, period: Any) -> None:
+    path = tmp_path / "w.json"
+    staged = bring(path, watttime(data_point_period_seconds=period), zone="US-CAL-CISO")
+    assert staged.series[0].step_s == 300
+
+
 def test_watttime_of_version_2_and_csv(tmp_path: Path) -> None:
     points = [
         {"point_time": f"2024-05-13T00:{m:02d}:00.000Z", "value": 900, "frequency": 300,

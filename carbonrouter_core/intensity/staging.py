@@ -437,7 +437,13 @@ class _Work:
             at = ((inside["utc_s"] - first_s) / step_s).astype(np.int64).to_numpy()
             assert series.forecast_g_per_kwh is not None
             series.forecast_g_per_kwh[at] = inside["forecast"]
-        return _hourly(series) if self.options.hourly and step_s < S_PER_HOUR else series
+        if not self.options.hourly or step_s >= S_PER_HOUR:
+            return series
+        hourly = _hourly(series)
+        if not len(hourly.g_per_kwh):
+            self.refuse(f"{zone} has no whole hour to take a mean of", rows[:1])
+            return None
+        return hourly
 
     def _without_duplicates(self, table: pd.DataFrame) -> pd.DataFrame:
         # of equal times, a row with a value goes before one without

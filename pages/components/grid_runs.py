@@ -107,6 +107,6 @@ def _knowledge(results: Sequence[KnowledgeResult], *, present: bool) -> None:
         key="grid-knowledge-table",
     )
     page.note(
-        "FairCarbon is given the same knowledge. A router that mostly chooses between models loses "
-        "little; one that follows the cleanest grid loses what its forecast gets wrong."
+        "FairCarbon is given the same knowledge, so the saving against it can stay as it is while "
+        "both emit more."
     )

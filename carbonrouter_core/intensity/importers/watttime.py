@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from carbonrouter_core.carbon_intensity import MAX_STEP_S, MIN_STEP_S
 from carbonrouter_core.errors import IntensityError
 from carbonrouter_core.intensity.importers.base import (
     Fact,
@@ -73,8 +74,8 @@ def _from_json(source: Source, findings: Findings, facts: dict[str, Fact], unit:
         meta = document.get("meta")
         if not isinstance(meta, dict):  # version 2: one point a record
             frequency = document.get("frequency")
-            if isinstance(frequency, int | float):
-                facts["step_s"] = Fact(int(frequency), "frequency")
+            if (step_s := _step_s(frequency)) is not None:
+                facts["step_s"] = Fact(step_s, "frequency")
             signals.add(str(document.get("datatype", "co2_moer")).lower())
             rows.append(_row(document, document.get("ba") or document.get("region")))
             continue
@@ -84,8 +85,8 @@ def _from_json(source: Source, findings: Findings, facts: dict[str, Fact], unit:
                 "happened. Take the historical data."
             )
         signals.add(str(meta.get("signal_type", "")).lower())
-        if isinstance(period := meta.get("data_point_period_seconds"), int | float):
-            facts["step_s"] = Fact(int(period), "meta.data_point_period_seconds")
+        if (step_s := _step_s(meta.get("data_point_period_seconds"))) is not None:
+            facts["step_s"] = Fact(step_s, "meta.data_point_period_seconds")
         if "units" in meta:
             said = unit_in(str(meta["units"]))
             if said is None:
@@ -106,6 +107,13 @@ def _from_json(source: Source, findings: Findings, facts: dict[str, Fact], unit:
     if signals:
         facts["kind"] = Fact(KINDS[next(iter(signals))], "the signal")
     return Rows(records(source, rows, findings), facts | {"unit": unit})
+
+
+def _step_s(value: Any) -> int | None:
+    """A stated period in s; None for what can be none: it is told from the times instead."""
+    if isinstance(value, int | float) and MIN_STEP_S <= value <= MAX_STEP_S:
+        return int(value)
+    return None
 
 
 def _row(point: dict[str, Any], region: Any) -> dict[str, Any]:

@@ -12,7 +12,7 @@ import plotly.graph_objects as go
 
 from pages.components import formatting as fmt
 from pages.components import theme
-from pages.components.charts import Chart, _file_name, _layout
+from pages.components.charts import Chart, file_name, lay_out
 
 REGION_COLOURS = ("#4477AA", "#EE6677", "#228833", "#CCBB44", "#66CCEE", "#AA3377")
 """Paul Tol's "bright" scheme, safe for colour-blind readers; lines also differ in dash."""
@@ -67,7 +67,7 @@ def calendar(
             y1=month + 0.5,
             line={"color": colours.text, "width": 2},
         )
-    _layout(
+    lay_out(
         figure,
         title=f"Carbon intensity of {city}, {year}",
         subtitle="Each cell is a day (UTC); the scenario's window is outlined",
@@ -83,7 +83,7 @@ def calendar(
         tickvals=list(range(12)),
         ticktext=list(MONTHS),
     )
-    return Chart(figure, _calendar_words(days, city, year), _file_name("calendar", city, str(year)))
+    return Chart(figure, _calendar_words(days, city, year), file_name("calendar", city, str(year)))
 
 
 def _months_of(window: tuple[date, date], year: int) -> list[tuple[int, int, int]]:
@@ -132,7 +132,7 @@ def typical_day(days: Mapping[str, pd.DataFrame], chosen: str, *, present: bool 
             line={"color": colour, "dash": str(dash), "width": 4 if city == chosen else 2.5},
             hovertemplate=f"{city}, %{{x}}:00 UTC: %{{y:.0f}} g/kWh<extra></extra>",
         )
-    _layout(
+    lay_out(
         figure,
         title="A typical day in the window",
         subtitle=f"Mean of each hour; band: 8 in 10 days of {chosen}",
@@ -152,7 +152,7 @@ def typical_day(days: Mapping[str, pd.DataFrame], chosen: str, *, present: bool 
     return Chart(
         figure,
         "Lines of carbon intensity by hour of the day. " + " ".join(words),
-        _file_name("typical day"),
+        file_name("typical day"),
     )
 
 
@@ -183,7 +183,7 @@ def cleanest(table: pd.DataFrame, *, present: bool = False) -> Chart:
             hoverinfo="skip",
         )
     )
-    _layout(
+    lay_out(
         figure,
         title="How often each region is the cleanest",
         subtitle="By carbon intensity without PUE; in brackets its mean",
@@ -197,7 +197,7 @@ def cleanest(table: pd.DataFrame, *, present: bool = False) -> Chart:
     return Chart(
         figure,
         f"Bars of the share of hours in which each region is the cleanest: {', '.join(words)}.",
-        _file_name("cleanest region"),
+        file_name("cleanest region"),
     )
 
 
@@ -225,7 +225,7 @@ def savings(
             },
             hovertemplate="%{x}: %{y:.1f} % saved<extra></extra>",
         )
-    _layout(figure, title=title, subtitle=subtitle, height=400, present=present, bottom=100)
+    lay_out(figure, title=title, subtitle=subtitle, height=400, present=present, bottom=100)
     figure.update_layout(barmode="group", legend={"y": 0, "yref": "container", "yanchor": "bottom"})
     figure.update_xaxes(
         title_text="", type="category", categoryorder="array", categoryarray=labels, showgrid=False
@@ -235,4 +235,4 @@ def savings(
         f"{row.label}, {theme.name(row.policy)}: {fmt.less_or_more(row.value_percent)}"
         for row in values.itertuples()
     ]
-    return Chart(figure, f"{title}: {'; '.join(words)}.", _file_name(title))
+    return Chart(figure, f"{title}: {'; '.join(words)}.", file_name(title))

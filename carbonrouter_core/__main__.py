@@ -18,7 +18,9 @@ from carbonrouter_core.commands import (
     importing,
     observed,
     plan,
+    report,
     reproduce,
+    runs,
     split,
     sweep,
     traces,
@@ -30,6 +32,8 @@ from carbonrouter_core.errors import CarbonRouterError, InputError
 
 COMMANDS = (
     compare,
+    report,
+    runs,
     reproduce,
     gate_curve,
     importing,

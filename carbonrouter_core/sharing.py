@@ -19,6 +19,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from carbonrouter_core.catalog import read_catalog
 from carbonrouter_core.engine import Prepared
 from carbonrouter_core.errors import ScenarioError
 from carbonrouter_core.provenance import engine_version
@@ -121,6 +122,9 @@ def needs(scenario: Scenario, prepared: Prepared | None = None) -> tuple[str, ..
             f"It needs the trace {_shown(trace_name(scenario.trace))}: send the file along, to be "
             "imported under that name."
         )
+    used = {*scenario.regions, *scenario.user_mix, *scenario.pue_overrides}
+    for site in sorted(used - set(read_catalog().regions)):
+        said.append(f"It has your site {_shown(site)}, which others must add under that name.")
     for zone, name in own_series_of(prepared).items():
         said.append(
             f"It rests on your carbon-intensity series {_shown(name)} for zone {zone}: send that "

@@ -43,6 +43,8 @@ MEMORY_LIMIT = "700MB"
 """What the database may hold in memory; it spills to disk beyond."""
 MAX_NAME = 200
 """Characters of a name."""
+MAX_NOTE = 2000
+"""Characters of a note."""
 CHUNK_ROWS = 250_000
 """Turns written at a time within the one transaction of an import."""
 
@@ -326,7 +328,7 @@ class Store:
         name that is taken. ``accept_unreadable`` as in :meth:`Staged.require`.
         """
         staged.require(accept_unreadable)
-        name = _checked_name(name)
+        name = checked_name(name)
         if name in BUILTIN_TRACES or name in self._names("traces"):
             raise TraceError(f"There is already a trace {name!r}; choose another name.")
         report = staged.report
@@ -434,7 +436,7 @@ class Store:
         self, name: str, text: str, *, note: str = "", replace: bool = False
     ) -> StoredText:
         """Store a scenario's JSON under ``name``; ``replace``: whether it may be there already."""
-        name = _checked_name(name)
+        name = checked_name(name)
         if not replace and name in self._names("scenarios"):
             raise InputError(f"There is already a scenario {name!r}; choose another name.")
         with self.transaction() as cursor:
@@ -469,7 +471,7 @@ class Store:
 
     def save_run(self, run: StoredRun, decisions: pa.Table | None = None) -> StoredRun:
         """Store a run and its decisions (any table); returns it with its id and time."""
-        _checked_name(run.name)
+        checked_name(run.name)
         with self.transaction() as cursor:
             key = cursor.execute("SELECT nextval('ids')").fetchone()[0]
             cursor.execute(
@@ -525,6 +527,35 @@ class Store:
             raise InputError(f"Run {run_id} was stored without its decisions.")
         return self._arrow(f"SELECT * FROM decisions_{int(run_id)}")
 
+    def update_run(self, run_id: int, *, name: str, note: str) -> StoredRun:
+        """Give a run another name and note."""
+        self.load_run(run_id)
+        name = checked_name(name)
+        if len(note) > MAX_NOTE:
+            raise InputError(f"The note has {len(note):,} characters; at most {MAX_NOTE:,} fit.")
+        with self.transaction() as cursor:
+            cursor.execute(
+                "UPDATE runs SET name = $1, note = $2 WHERE id = $3", [name, note, run_id]
+            )
+        return self.load_run(run_id)
+
+    def turns_served_elsewhere(
+        self, first: int, second: int, policies: Sequence[str]
+    ) -> dict[str, tuple[int, int]] | None:
+        """For each policy: turns that two runs have in common, and those they served elsewhere.
+
+        None where one of them was stored without its decisions.
+        """
+        names = [f"decisions_{int(one)}" for one in (first, second)]
+        if not all(self._has_table(name) for name in names):
+            return None
+        rows = self._rows(
+            "SELECT a.policy, count(*), count(*) FILTER "
+            "((a.model, a.gpu, a.region) IS DISTINCT FROM (b.model, b.gpu, b.region)) "
+            f"FROM {names[0]} a JOIN {names[1]} b USING (policy, session, turn) GROUP BY a.policy"
+        )
+        return {row[0]: (row[1], row[2]) for row in rows if row[0] in policies}
+
     def delete_run(self, run_id: int) -> None:
         """Delete a run with its decisions and free their space."""
         self.load_run(run_id)
@@ -545,7 +576,7 @@ class Store:
         replace: bool = False,
     ) -> None:
         """Store any table under a kind ("intensity", ...) and a name; ``meta``: JSON values."""
-        name = _checked_name(name)
+        name = checked_name(name)
         there = name in self.table_names(kind)
         if there and not replace:
             raise InputError(f"There is already {kind} data {name!r}; choose another name.")
@@ -642,7 +673,8 @@ def close_store() -> None:
             store.close()
 
 
-def _checked_name(name: str) -> str:
+def checked_name(name: str) -> str:
+    """``name`` as it is stored; raises :class:`InputError` for one that cannot be."""
     name = name.strip()
     if not name:
         raise InputError("The name is empty; give one.")

@@ -66,11 +66,16 @@ def neutral(text: str) -> str:
     return "'" + text if text.lstrip(" ").startswith(FORMULA_STARTS) else text
 
 
+def schema_of(fields: Sequence[Field[R]]) -> pa.Schema:
+    """Names and types of ``fields``."""
+    return pa.schema([(field.name, _TYPES[field.kind]) for field in fields])
+
+
 def to_table(fields: Sequence[Field[R]], rows: R) -> pa.Table:
     """The columns of ``fields`` for ``rows``, in their order and types whatever the data."""
     return pa.table(
         [_column(field, field.of(rows)) for field in fields],
-        schema=pa.schema([(field.name, _TYPES[field.kind]) for field in fields]),
+        schema=schema_of(fields),
     )
 
 
@@ -79,8 +84,7 @@ def write_csv(out: IO[bytes], fields: Sequence[Field[R]], chunks: Iterable[R]) -
 
     Text stands in quotes and numbers do not. Only one chunk is in memory at a time.
     """
-    schema = pa.schema([(field.name, _TYPES[field.kind]) for field in fields])
-    with pa_csv.CSVWriter(out, schema) as writer:
+    with pa_csv.CSVWriter(out, schema_of(fields)) as writer:
         for rows in chunks:
             writer.write_table(to_table(fields, rows))
 

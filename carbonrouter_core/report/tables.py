@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from carbonrouter_core.policies import BASELINE, policy, reasons
+from carbonrouter_core.policies import BASELINE, OPTIMUM, policy, reasons
 from carbonrouter_core.report.fields import Field, Names
 from carbonrouter_core.results import FIGURES, Comparison, Interval, Run
 from carbonrouter_core.units import S_PER_HOUR
@@ -147,9 +147,20 @@ SUMMARY: tuple[Field[SummaryRows], ...] = (
         "text",
         "",
         "name of the policy",
-        lambda rows: [policy(name).label for name in rows.comparison.runs],
+        lambda rows: [
+            rows.comparison.optimum_label if name == OPTIMUM else policy(name).label
+            for name in rows.comparison.runs
+        ],
     ),
     *(_figure(name, unit, meaning) for name, (unit, meaning) in FIGURES.items()),
+    Field(
+        "gap_closed_percent",
+        "number",
+        "%",
+        "way from FairCarbon to the hindsight optimum or the best found; empty where that was not "
+        "run",
+        lambda rows: [rows.comparison.gap_closed_percent(name) for name in rows.comparison.runs],
+    ),
     *_interval("", "over sessions", "all_savings"),
     *_interval("long_sessions_", "sessions over 30 turns only", "long_savings"),
     *_interval("test_half_", "only the sessions that nothing was learned from", "test_savings"),

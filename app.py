@@ -36,6 +36,12 @@ st.navigation(
             url_path="grid-data",
         ),
         st.Page(
+            "pages/report.py",
+            title="Report",
+            icon=":material/lab_profile:",
+            url_path="take-away",
+        ),
+        st.Page(
             "pages/method.py",
             title="Method",
             icon=":material/functions:",

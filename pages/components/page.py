@@ -15,7 +15,7 @@ from pathlib import Path
 import streamlit as st
 
 import carbonrouter_core as core
-from pages.components import cache, controls, theme
+from pages.components import cache, controls, sharing, theme
 from pages.components import formatting as fmt
 
 ASSETS = Path(__file__).resolve().parents[2] / "assets"
@@ -48,9 +48,11 @@ def start(title: str, *, brief: bool = False) -> Page:
             st.html(sheet)
     colours = theme.palette()
     st.html(f"<style>:root {{--cr-page: {colours.background}; --cr-sea: {colours.sea}}}</style>")
+    sharing.take_link()  # before anything asks for the scenario
     bar = st.container(key="scenario-bar", horizontal=True, vertical_alignment="center")
     with bar:
         strip = st.empty()
+        link = st.empty()
         if PRESENT_KEY not in st.session_state:  # a widget's own state ends with its page
             st.session_state[PRESENT_KEY] = st.session_state.get(PRESENTING_KEY, False)
         present = st.toggle(
@@ -70,6 +72,10 @@ def start(title: str, *, brief: bool = False) -> Page:
                 wrong = str(error)
     scenario = controls.current()
     strip.html(_strip(title, scenario, runnable=not wrong))
+    sharing.notice()
+    if not present:
+        with link:
+            sharing.share(scenario, controls.router())
     return Page(scenario, controls.router(), present, wrong)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from html import escape
+from urllib.parse import urlsplit
 
 import streamlit as st
 
@@ -69,9 +70,11 @@ def share(scenario: core.Scenario, router: str) -> None:
 
 
 def address(link_text: str) -> str:
-    """The address that opens ``link_text`` on the page that is shown."""
-    here = (st.context.url or "").partition("?")[0].partition("#")[0]
-    return f"{here}?{PARAMETER}={link_text}"
+    """The address that opens ``link_text``: that of the first page, where a newcomer starts."""
+    here = urlsplit(st.context.url or "")
+    origin = f"{here.scheme}://{here.netloc}" if here.netloc else ""
+    base = str(st.get_option("server.baseUrlPath") or "").strip("/")
+    return f"{origin}/{base + '/' if base else ''}?{PARAMETER}={link_text}"
 
 
 def _prepared(scenario: core.Scenario) -> Prepared | None:

@@ -26,6 +26,14 @@ def cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
+def process_pool(workers: int, idle_s: float | None = None) -> ProcessPoolExecutor:
+    """``workers`` local processes, begun when there is work; those that have had none for
+    ``idle_s`` end and give back their memory, some 400 MB each."""
+    if not 1 <= workers <= MAX_WORKERS:
+        raise InputError(f"{workers} workers asked for; choose 1 to {MAX_WORKERS}.")
+    return ProcessPoolExecutor(max_workers=workers, timeout=idle_s)
+
+
 @contextmanager
 def open_executor(
     workers: int | None = None, cluster: str | None = None, timeout_s: float = CONNECT_S
@@ -40,10 +48,7 @@ def open_executor(
         with _cluster(cluster, timeout_s) as executor:
             yield executor
         return
-    workers = cores() if workers is None else workers
-    if not 1 <= workers <= MAX_WORKERS:
-        raise InputError(f"{workers} workers asked for; choose 1 to {MAX_WORKERS}.")
-    executor = ProcessPoolExecutor(max_workers=workers)
+    executor = process_pool(cores() if workers is None else workers)
     try:
         yield executor
     finally:

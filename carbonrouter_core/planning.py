@@ -6,7 +6,7 @@ intensity it is charged at. All energy is with PUE: what the site draws from the
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
 from typing import Any
@@ -19,7 +19,7 @@ from carbonrouter_core.results import Comparison
 from carbonrouter_core.scenario import Scenario
 from carbonrouter_core.sweep import Outcome
 from carbonrouter_core.sweep_inputs import Point
-from carbonrouter_core.units import HOURS_PER_DAY, S_PER_DAY, S_PER_HOUR
+from carbonrouter_core.units import G_PER_T, HOURS_PER_DAY, S_PER_DAY, S_PER_HOUR
 
 DAYS_PER_YEAR = 365.25
 PROFILE_DAYS = 28
@@ -46,7 +46,8 @@ class HourlyLoad:
     """What a policy has each region draw in each hour of the window and of its tail.
 
     ``start_s``: epoch seconds of each hour, UTC, shape (hours,); the others, shape
-    (regions, hours). Scaled by :meth:`times`, so turns need not be whole.
+    (regions, hours). Scaled by :meth:`times`, so turns need not be whole. ``days``: of the
+    window, in which the conversations began; totals are divided by it.
     """
 
     policy_id: str
@@ -55,6 +56,7 @@ class HourlyLoad:
     turns: np.ndarray
     energy_kwh: np.ndarray
     carbon_g: np.ndarray
+    days: float
 
     def times(self, factor: float) -> HourlyLoad:
         """The load of ``factor`` times the conversations, spread as these are."""
@@ -65,25 +67,43 @@ class HourlyLoad:
             carbon_g=self.carbon_g * factor,
         )
 
-    def peaks(self) -> pd.DataFrame:
-        """One row a region: hour of the highest mean power, that power, and the mean power."""
-        peak = self.energy_kwh.argmax(axis=1)
+    def by_region(self) -> pd.DataFrame:
+        """One row a region: energy and carbon a day, mean power, and when it draws most.
+
+        ``peak_kw`` is of the one hour ``peak_hour_utc``, ``typical_peak_kw`` of the hour of the
+        typical day that ``typical_peak_hour_utc`` begins (0 to 23); no hour where a region draws
+        nothing. The peak of a small trace scaled up is more than many more conversations would
+        draw at once, since those that happen to meet in it are scaled too; the typical day is not.
+        """
+        day_kwh = self.energy_kwh.sum(axis=1) / self.days
+        typical_kw = self.typical_day(self.energy_kwh)
+        peak_hour = pd.to_datetime(
+            self.start_s[self.energy_kwh.argmax(axis=1)], unit="s", utc=True
+        ).to_series(index=range(len(self.regions)))
+        typical_hour = pd.Series(typical_kw.argmax(axis=1), dtype="Int64")
         return pd.DataFrame(
             {
                 "region": self.regions,
-                "peak_hour_utc": pd.to_datetime(self.start_s[peak], unit="s", utc=True),
+                "energy_kwh_per_day": day_kwh,
+                "carbon_g_per_day": self.carbon_g.sum(axis=1) / self.days,
+                "mean_kw": day_kwh / HOURS_PER_DAY,
                 "peak_kw": self.energy_kwh.max(axis=1),
-                "mean_kw": self.energy_kwh.mean(axis=1),
+                "peak_hour_utc": peak_hour.where(day_kwh > 0),
+                "typical_peak_kw": typical_kw.max(axis=1),
+                "typical_peak_hour_utc": typical_hour.where(day_kwh > 0),
             }
         )
 
     def typical_day(self, values: np.ndarray) -> np.ndarray:
-        """Mean of ``values`` (regions, hours) by hour of the day in UTC, shape (regions, 24)."""
+        """``values`` (regions, hours) of a day by hour of the day in UTC, shape (regions, 24).
+
+        It adds up to the total a day: what is drawn after the window by conversations that began
+        in it counts in its hour of the day, as it would where days follow each other.
+        """
         hour = (self.start_s // S_PER_HOUR % HOURS_PER_DAY).astype(np.int64)
-        days = np.bincount(hour, minlength=HOURS_PER_DAY)
         total = np.zeros((len(self.regions), HOURS_PER_DAY))
         np.add.at(total.T, hour, values.T)
-        return total / np.maximum(days, 1)
+        return total / self.days
 
 
 def hourly_load(comparison: Comparison, policy_id: str) -> HourlyLoad:
@@ -114,6 +134,7 @@ def hourly_load(comparison: Comparison, policy_id: str) -> HourlyLoad:
         turns=by_cell(),
         energy_kwh=by_cell(run.charges.energy_kwh[served]),
         carbon_g=by_cell(run.charges.carbon_g[served]),
+        days=float(scenario.window_days),
     )
 
 
@@ -121,8 +142,19 @@ def volume_factor(comparison: Comparison, sessions_per_day: float) -> float:
     """What the trace's load is multiplied by to stand for so many conversations a day."""
     if not (np.isfinite(sessions_per_day) and sessions_per_day > 0):
         raise InputError(f"{sessions_per_day:g} conversations a day; give a number above 0.")
-    per_day = comparison.trace.n_sessions / comparison.prepared.scenario.window_days
-    return sessions_per_day / per_day
+    return sessions_per_day / own_sessions_per_day(comparison)
+
+
+def own_sessions_per_day(comparison: Comparison) -> float:
+    """Conversations a day in the trace as it is."""
+    return comparison.trace.n_sessions / comparison.prepared.scenario.window_days
+
+
+def cost_of_carbon(carbon_g: float, price_per_t: float) -> float:
+    """What so much carbon costs, in the currency that the price of a tonne is in."""
+    if not 0 <= price_per_t < float("inf"):
+        raise InputError(f"A tonne at {price_per_t:g}; give a price of 0 or more.")
+    return carbon_g / G_PER_T * price_per_t
 
 
 def moved_power_kw(ours: HourlyLoad, theirs: HourlyLoad) -> np.ndarray:
@@ -154,6 +186,12 @@ def schedule(comparison: Comparison, load: HourlyLoad) -> pd.DataFrame:
             )
         )
     return pd.concat(rows, ignore_index=True)
+
+
+def schedule_csv(comparison: Comparison, loads: Iterable[HourlyLoad]) -> str:
+    """The schedules of several policies, one after the other, as CSV."""
+    frames = [schedule(comparison, load) for load in loads]
+    return str(pd.concat(frames).to_csv(index=False, lineterminator="\r\n"))
 
 
 def _utc(epoch_s: float) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, timedelta
 from typing import Any
@@ -91,13 +91,18 @@ def most_important(bars: Sequence[Swing]) -> str:
         f"{_percent(first.low_percent)} to {_percent(first.high_percent)}"
     )
     if len(moving) > 1:
-        text += f"; next is {moving[1].input.label.lower()} ({moving[1].span_percent:.1f} points)"
+        text += f"; next is {_in_text(moving[1].input)} ({moving[1].span_percent:.1f} points)"
     text += "."
     if noise is not None:
-        small = [bar.input.label.lower() for bar in moving if bar.span_percent <= noise]
+        small = [_in_text(bar.input) for bar in moving if bar.span_percent <= noise]
         text += f" Another draw of times and users alone moves it by {noise:.1f} points"
         text += f"; no more than that do {', '.join(small)}." if small else "."
     return text
+
+
+def _in_text(one: SweepInput) -> str:
+    """What an input is called within a sentence: "quality floor", "PUE of all regions"."""
+    return one.label if one.label[:2].isupper() else one.label[:1].lower() + one.label[1:]
 
 
 def _percent(value: float | None) -> str:
@@ -131,7 +136,7 @@ class BreakEven:
         known = [saving for _, saving in self.looked_at if saving is not None]
         between = f"between {_shown(self.input, self.low)} and {_shown(self.input, self.high)}"
         if not known:
-            return f"No value of {self.input.label.lower()} {between} can run."
+            return f"No value of {_in_text(self.input)} {between} can run."
         if not self.crossings:
             if min(known) > 0:
                 return f"{policy_label} emits less than {baseline_label} everywhere {between}."
@@ -140,7 +145,7 @@ class BreakEven:
             return f"{policy_label} and {baseline_label} never change places {between}."
         where = ", ".join(f"{value:,.4g} {self.input.unit}".strip() for value in self.crossings)
         wins = "stops" if known[0] > 0 else "begins"
-        return f"{policy_label} {wins} winning at {self.input.label.lower()} = {where}."
+        return f"{policy_label} {wins} winning at {_in_text(self.input)} = {where}."
 
 
 def break_even(
@@ -250,6 +255,8 @@ def spaced_values(name: str, count: int, low: Any = None, high: Any = None) -> t
     if count < 2:
         raise InputError(f"{count} values are no sweep; take 2 or more.")
     if isinstance(low, date):
+        if not low < high:
+            raise ScenarioError(f"{name}: {low} is not before {high}.")
         days = sorted({round(d) for d in np.linspace(0, (high - low).days, count)})
         return tuple(low + timedelta(days=day) for day in days)
     if not one.numeric:
@@ -260,8 +267,3 @@ def spaced_values(name: str, count: int, low: Any = None, high: Any = None) -> t
     if isinstance(one.low, int):
         return tuple(sorted({round(value) for value in values}))
     return tuple(float(f"{value:.6g}") for value in values)
-
-
-def ordered(outcomes: Mapping[int, Outcome], count: int) -> list[Outcome]:
-    """Outcomes by number as a list; every number from 0 must be there."""
-    return [outcomes[number] for number in range(count)]

@@ -9,11 +9,12 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import CancelledError, Executor, Future, as_completed
+from concurrent.futures import BrokenExecutor, CancelledError, Executor, Future
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from itertools import product
 from pathlib import Path
+from queue import Empty, SimpleQueue
 from typing import Any
 
 import numpy as np
@@ -42,6 +43,12 @@ STORED = "sweep"
 """Kind of the store's tables that keep finished points."""
 
 HALVES = ("test", "all")
+LOOK_S = 0.25
+"""How often a sweep that waits for its workers looks whether it was cancelled."""
+
+
+class WorkersLostError(InputError):
+    """The executor ended while points were waiting; another one is needed."""
 
 
 @dataclass(frozen=True)
@@ -152,6 +159,7 @@ def run_points(
     own_series: OwnSeries | None = None,
     done: Mapping[Point, Outcome] | None = None,
     cancelled: Callable[[], bool] = lambda: False,
+    ahead: int | None = None,
 ) -> Iterator[tuple[int, Outcome]]:
     """Number and outcome of each of ``points`` as they come; those of ``done`` at once.
 
@@ -159,6 +167,8 @@ def run_points(
     find a trace that is not built in; needed for a stored one, since one process holds the
     store. ``catalog`` and ``own_series`` as in :func:`~.engine.prepare`, looked up here where left
     out. Ends early once ``cancelled()``; leaving the iterator cancels what has not begun.
+    ``ahead``: how many points wait or run at the executor at a time (None: all of them), so that
+    others who use it get their turn.
     """
     done = done or {}
     catalog = catalog or load_catalog()  # workers cannot open the store, where sites may be
@@ -179,16 +189,24 @@ def run_points(
             yield number, ask(points[number], question, paths, catalog, own_series)
         return
     pending: dict[Future[Outcome], int] = {}
+    finished: SimpleQueue[Future[Outcome]] = SimpleQueue()
+    waiting = missing[::-1]
     try:
-        for number in missing:
-            future = executor.submit(ask, points[number], question, paths, catalog, own_series)
-            pending[future] = number
-        for future in as_completed(pending):
-            if cancelled():
-                return
-            yield pending[future], future.result()
-    except CancelledError as error:
-        raise InputError("The workers were stopped while the sweep ran; run it again.") from error
+        while (waiting or pending) and not cancelled():
+            while waiting and (ahead is None or len(pending) < ahead):
+                number = waiting.pop()
+                future = executor.submit(ask, points[number], question, paths, catalog, own_series)
+                pending[future] = number
+                future.add_done_callback(finished.put)
+            try:
+                future = finished.get(timeout=LOOK_S)
+            except Empty:
+                continue
+            yield pending.pop(future), future.result()
+    except (CancelledError, BrokenExecutor) as error:
+        raise WorkersLostError(
+            "The workers were stopped, or one ran out of memory, while the sweep ran; run it again."
+        ) from error
     finally:
         for future in pending:
             future.cancel()
@@ -264,12 +282,28 @@ def _paths(names: set[str], folder: Path | None) -> dict[str, str]:
 # --- Going on with a sweep that was stopped ------------------------------------------------------
 
 
-def sweep_key(points: Sequence[Point], question: Question, version: str) -> str:
-    """Fingerprint of a list of points and what is asked: of the traces' figures, too."""
+def sweep_key(
+    points: Sequence[Point],
+    question: Question,
+    version: str,
+    catalog: Catalog | None = None,
+    own_series: OwnSeries | None = None,
+) -> str:
+    """Fingerprint of a list of points and what is asked, and of all that figures hang on: the
+    traces, the catalog with the user's sites, the user's carbon-intensity series, and
+    ``version``, which tells the program and its built-in data from others."""
     traces = {name: find_trace(name).sha256 for name in {p.scenario.trace for p in points}}
     parts = [json.dumps(point.to_dict()) for point in points]
     parts += [repr(question), repr(sorted(traces.items())), version]
-    return hashlib.sha256("\x1f".join(parts).encode()).hexdigest()
+    parts.append(repr(catalog or load_catalog()))
+    digest = hashlib.sha256("\x1f".join(parts).encode())
+    for zone, several in sorted((own_series or {}).items()):
+        for one in several:
+            facts = [zone, one.name, one.basis, one.kind, one.start_s, one.step_s]
+            digest.update(repr(facts).encode())
+            for values in (one.g_per_kwh, one.estimated_share, one.forecast_g_per_kwh):
+                digest.update(b"" if values is None else np.ascontiguousarray(values).tobytes())
+    return digest.hexdigest()
 
 
 def save_outcomes(store: Store, key: str, outcomes: Sequence[Outcome]) -> None:

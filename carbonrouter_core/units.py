@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 J_PER_KWH = 3.6e6
 G_PER_KG = 1e3
+G_PER_T = 1e6
 MS_PER_S = 1e3
 S_PER_HOUR = 3600
 S_PER_DAY = 86_400

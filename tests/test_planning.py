@@ -61,18 +61,58 @@ def two_days() -> HourlyLoad:
         turns=energy,
         energy_kwh=energy,
         carbon_g=energy * 100,
+        days=2.0,
     )
 
 
 def test_peaks_and_typical_day_of_a_load_made_by_hand() -> None:
     load = two_days()
-    peaks = load.peaks().set_index("region")
-    assert peaks.loc["a", "peak_kw"] == 23 and peaks.loc["a", "mean_kw"] == 11.5
-    assert peaks.loc["a", "peak_hour_utc"] == pd.Timestamp("1970-01-01T23:00Z")
-    assert peaks.loc["b", "peak_hour_utc"] == pd.Timestamp("1970-01-01T05:00Z")
+    rows = load.by_region().set_index("region")
+    assert rows.loc["a", "peak_kw"] == 23 and rows.loc["a", "mean_kw"] == 11.5
+    assert rows.loc["a", "energy_kwh_per_day"] == 276
+    assert rows.loc["a", "carbon_g_per_day"] == 27_600
+    assert rows.loc["a", "peak_hour_utc"] == pd.Timestamp("1970-01-01T23:00Z")
+    assert rows.loc["b", "peak_hour_utc"] == pd.Timestamp("1970-01-01T05:00Z")
+    assert rows["typical_peak_hour_utc"].tolist() == [23, 5]
+    assert rows["typical_peak_kw"].tolist() == [23, 1]
     typical = load.typical_day(load.energy_kwh)
     assert typical.shape == (2, 24)
     assert (typical[0] == np.arange(24)).all() and typical[1].sum() == 1
+
+
+def test_what_runs_past_the_window_belongs_to_the_typical_day() -> None:
+    """A window of a day, and a conversation that goes on in the first hour of the next."""
+    energy = np.zeros((1, 25))
+    energy[0, 0], energy[0, 24] = 2.0, 1.0
+    start_s = np.arange(25) * 3600
+    load = HourlyLoad("sticky", ("a",), start_s, energy, energy, energy, days=1.0)
+    assert load.typical_day(energy)[0, 0] == 3.0
+    row = load.by_region().iloc[0]
+    assert row["mean_kw"] * 24 == row["energy_kwh_per_day"] == 3.0
+    assert row["peak_kw"] == 2.0
+
+
+def test_a_typical_day_adds_up_to_the_energy_a_day(load: HourlyLoad) -> None:
+    typical = load.typical_day(load.energy_kwh)
+    assert typical.sum() == pytest.approx(load.energy_kwh.sum() / 14)
+    np.testing.assert_allclose(
+        typical.sum(axis=1), load.by_region()["energy_kwh_per_day"], rtol=1e-12
+    )
+
+
+def test_a_region_that_draws_nothing_has_no_peak_hour() -> None:
+    energy = np.stack([np.zeros(24), np.arange(24.0)])
+    load = HourlyLoad("sticky", ("a", "b"), np.arange(24) * 3600, energy, energy, energy, 1.0)
+    rows = load.by_region()
+    assert rows["peak_hour_utc"].isna().tolist() == [True, False]
+    assert rows["typical_peak_hour_utc"].isna().tolist() == [True, False]
+
+
+def test_carbon_costs_its_price_a_tonne() -> None:
+    assert planning.cost_of_carbon(2_500_000.0, 80.0) == 200.0
+    for wrong in (-1.0, float("nan"), float("inf")):
+        with pytest.raises(InputError, match="0 or more"):
+            planning.cost_of_carbon(1.0, wrong)
 
 
 def test_scaling_and_moved_power() -> None:

@@ -1,8 +1,10 @@
 """What the answer hangs on: tornado, break-even and drawn factors, against made-up outcomes."""
 
 import math
+from datetime import date
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -11,6 +13,7 @@ from carbonrouter_core import Scenario, sensitivity
 from carbonrouter_core.engine import prepare, run_policy
 from carbonrouter_core.errors import InputError
 from carbonrouter_core.factors import AS_MEASURED, Factors, with_factors
+from carbonrouter_core.paths import data_path
 from carbonrouter_core.results import Interval
 from carbonrouter_core.sweep import Outcome
 from carbonrouter_core.sweep_inputs import SWEEP_INPUTS, Point
@@ -59,6 +62,18 @@ def test_a_base_that_cannot_run_is_an_error() -> None:
     points = sensitivity.one_at_a_time(BASE, ["idle_s"])
     with pytest.raises(InputError, match="base scenario cannot run: no data"):
         sensitivity.swings([outcome(p, None) for p in points], "carbonrouter", ["idle_s"])
+
+
+def test_words_keep_the_case_of_abbreviations() -> None:
+    points = sensitivity.one_at_a_time(BASE, ["idle_s", "pue", "seed"])
+    outcomes = [
+        outcome(p, s) for p, s in zip(points, (9.0, 5.0, 9.0, 9.0, 8.0, 9.0, 7.0), strict=True)
+    ]
+    words = sensitivity.most_important(
+        sensitivity.swings(outcomes, "carbonrouter", ["idle_s", "pue", "seed"])
+    )
+    assert "next is PUE of all regions (1.0 points)." in words
+    assert "moves it by 2.0 points; no more than that do PUE of all regions." in words
 
 
 # --- Break-even -------------------------------------------------------------------------------
@@ -187,6 +202,19 @@ def test_a_factor_out_of_range_is_refused() -> None:
             Factors(**values)
 
 
+def test_energies_are_varied_as_far_as_independent_measurements_lie_off() -> None:
+    """Measured / predicted of every source, model and GPU that our points are not made of."""
+    table = pd.read_csv(data_path("cost_model_errors.csv"))
+    energy = table[(table.relation == "independent") & table.quantity.str.contains("_j_per_")]
+    times = 1 / (1 + energy.bias_percent / 100)
+    for name in ("prefill_energy", "decode_energy"):
+        one = SWEEP_INPUTS[name]
+        assert (one.low, one.high) == (round(times.min(), 1), round(times.max(), 1))
+        assert f"{one.low:g} to {one.high:g} times" in one.why
+    (prefill,) = times[energy.quantity.str.startswith("prefill")]
+    assert f"at {prefill:.1f} times" in SWEEP_INPUTS["prefill_energy"].why
+
+
 # --- Values -----------------------------------------------------------------------------------
 
 
@@ -198,3 +226,5 @@ def test_spaced_values() -> None:
     assert [d.isoformat() for d in days] == ["2024-01-15", "2024-04-15", "2024-07-15"]
     with pytest.raises(InputError, match="2 or more"):
         sensitivity.spaced_values("idle_s", 1)
+    with pytest.raises(InputError, match="not before"):
+        sensitivity.spaced_values("window_start", 3, date(2024, 2, 1), date(2024, 1, 1))

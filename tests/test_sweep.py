@@ -2,22 +2,26 @@
 
 import dataclasses
 import itertools
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import BrokenExecutor, Executor, Future, ThreadPoolExecutor
 from datetime import date
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from carbonrouter_core import Scenario, compare, find_trace
+from carbonrouter_core.carbon_intensity import ZoneSeries
 from carbonrouter_core.errors import InputError, ScenarioError
 from carbonrouter_core.executors import open_executor
 from carbonrouter_core.factors import Factors
+from carbonrouter_core.sites import load_catalog
 from carbonrouter_core.store import close_store, open_store
 from carbonrouter_core.sweep import (
     Axis,
     Outcome,
     Question,
     Sweep,
+    WorkersLostError,
     run_points,
     save_outcomes,
     saved_outcomes,
@@ -139,7 +143,21 @@ def test_the_key_hangs_on_all_that_figures_hang_on() -> None:
         sweep_key(points[:-1], ASKED, "1"),
         sweep_key(other, ASKED, "1"),
     }
-    assert len(keys) == 5 and sweep_key(SWEEP.points(), ASKED, "1") in keys
+    catalog = load_catalog()
+    one = catalog.regions["us-west2"]
+    moved = {**catalog.regions, "us-west2": dataclasses.replace(one, pue=1.5)}
+    own = ZoneSeries("GB", "lifecycle", 0, 3600, np.full(48, 100.0), np.zeros(48))
+    keys |= {
+        sweep_key(points, ASKED, "1", dataclasses.replace(catalog, regions=moved)),
+        sweep_key(points, ASKED, "1", own_series={"GB": [own]}),
+        sweep_key(
+            points,
+            ASKED,
+            "1",
+            own_series={"GB": [dataclasses.replace(own, g_per_kwh=np.full(48, 101.0))]},
+        ),
+    }
+    assert len(keys) == 8 and sweep_key(SWEEP.points(), ASKED, "1") in keys
 
 
 def test_cancelling_ends_it_between_points() -> None:
@@ -151,6 +169,47 @@ def test_cancelling_ends_it_between_points() -> None:
     for number, _ in run_points(SWEEP.points(), ASKED, cancelled=cancelled):
         seen.append(number)
     assert seen == [0, 1]
+
+
+class SlowExecutor(Executor):
+    """Takes points and never finishes one."""
+
+    def __init__(self) -> None:
+        self.futures: list[Future] = []
+
+    def submit(self, *_: object, **__: object) -> Future:
+        self.futures.append(Future())
+        return self.futures[-1]
+
+
+def test_cancelling_does_not_wait_for_a_point() -> None:
+    executor, asked = SlowExecutor(), []
+
+    def cancelled() -> bool:
+        asked.append(1)
+        return len(asked) > 1
+
+    assert list(run_points(SWEEP.points(), ASKED, executor, cancelled=cancelled)) == []
+    assert len(executor.futures) == 6 and all(one.cancelled() for one in executor.futures)
+
+
+def test_no_more_points_wait_than_asked_for(alone: dict[int, Outcome]) -> None:
+    slow = SlowExecutor()
+    looks = iter([False, True])
+    points = SWEEP.points()
+    list(run_points(points, ASKED, slow, ahead=2, cancelled=lambda: next(looks)))
+    assert len(slow.futures) == 2
+    with ThreadPoolExecutor(2) as executor:
+        assert dict(run_points(points, ASKED, executor, ahead=1)) == alone
+
+
+def test_workers_that_end_are_a_clear_error() -> None:
+    class Broken(SlowExecutor):
+        def submit(self, *_: object, **__: object) -> Future:
+            raise BrokenExecutor("killed")
+
+    with pytest.raises(WorkersLostError, match="run it again"):
+        list(run_points(SWEEP.points(), ASKED, Broken()))
 
 
 def test_a_point_that_cannot_run_says_why_and_the_others_run() -> None:

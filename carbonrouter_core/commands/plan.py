@@ -7,6 +7,8 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
+
 from carbonrouter_core import planning
 from carbonrouter_core.commands.options import (
     add_executor_options,
@@ -22,7 +24,6 @@ from carbonrouter_core.sweep import Question, run_points
 from carbonrouter_core.units import G_PER_KG
 
 DEFAULT_POLICIES = ("carbonrouter-lookahead", BASELINE, "sticky")
-G_PER_T = 1e6
 
 
 def add_to(commands: Any) -> None:
@@ -63,8 +64,9 @@ def _plan(options: argparse.Namespace) -> None:
     if options.carbon_price is not None and not 0 <= options.carbon_price < float("inf"):
         raise InputError(f"--carbon-price {options.carbon_price}: give a price of 0 or more.")
     comparison = compare(scenario, chosen)
-    a_day = comparison.trace.n_sessions / scenario.window_days
-    volume = a_day if options.sessions_per_day is None else options.sessions_per_day
+    volume = options.sessions_per_day
+    if volume is None:
+        volume = planning.own_sessions_per_day(comparison)
     factor = planning.volume_factor(comparison, volume)
     loads = {name: planning.hourly_load(comparison, name).times(factor) for name in chosen}
     if options.schedule is not None:
@@ -73,24 +75,9 @@ def _plan(options: argparse.Namespace) -> None:
         "sessions_per_day": volume,
         "policies": {
             name: {
-                "energy_kwh_per_day": float(load.energy_kwh.sum()) / scenario.window_days,
-                "carbon_g_per_day": float(load.carbon_g.sum()) / scenario.window_days,
-                "regions": [
-                    {
-                        "region": row.region,
-                        "energy_kwh_per_day": float(energy) / scenario.window_days,
-                        "carbon_g_per_day": float(carbon) / scenario.window_days,
-                        "mean_kw": row.mean_kw,
-                        "peak_kw": row.peak_kw,
-                        "peak_hour_utc": row.peak_hour_utc.strftime("%Y-%m-%dT%H:%MZ"),
-                    }
-                    for row, energy, carbon in zip(
-                        load.peaks().itertuples(),
-                        load.energy_kwh.sum(axis=1),
-                        load.carbon_g.sum(axis=1),
-                        strict=True,
-                    )
-                ],
+                "energy_kwh_per_day": float(load.energy_kwh.sum()) / load.days,
+                "carbon_g_per_day": float(load.carbon_g.sum()) / load.days,
+                "regions": [_region(row) for row in load.by_region().to_dict("records")],
             }
             for name, load in loads.items()
         },
@@ -110,7 +97,9 @@ def _plan(options: argparse.Namespace) -> None:
             }
     if options.carbon_price is not None:
         for one in result["policies"].values():
-            one["carbon_cost_per_day"] = one["carbon_g_per_day"] / G_PER_T * options.carbon_price
+            one["carbon_cost_per_day"] = planning.cost_of_carbon(
+                one["carbon_g_per_day"], options.carbon_price
+            )
     if options.json:
         print(json.dumps(result, indent=2, ensure_ascii=False, allow_nan=False))
     else:
@@ -119,12 +108,19 @@ def _plan(options: argparse.Namespace) -> None:
 
 def _write_schedule(path: Path, comparison: Any, loads: dict[str, planning.HourlyLoad]) -> None:
     try:
-        with path.open("w", encoding="utf-8", newline="") as file:
-            for number, load in enumerate(loads.values()):
-                frame = planning.schedule(comparison, load)
-                frame.to_csv(file, index=False, header=number == 0, lineterminator="\r\n")
+        text = planning.schedule_csv(comparison, loads.values())
+        path.write_text(text, encoding="utf-8", newline="")
     except OSError as error:
         raise InputError(f"The schedule cannot be written to {path.name}: {error}") from error
+
+
+def _region(row: dict[str, Any]) -> dict[str, Any]:
+    """A row of :meth:`HourlyLoad.by_region` as plain JSON values."""
+    peak, typical = row["peak_hour_utc"], row["typical_peak_hour_utc"]
+    return row | {
+        "peak_hour_utc": None if pd.isna(peak) else peak.strftime("%Y-%m-%dT%H:%MZ"),
+        "typical_peak_hour_utc": None if pd.isna(typical) else int(typical),
+    }
 
 
 def _table(result: dict[str, Any], year: int | None) -> str:
@@ -132,7 +128,7 @@ def _table(result: dict[str, Any], year: int | None) -> str:
         f"{result['sessions_per_day']:,.0f} conversations a day",
         "",
         f"{'policy':<24}{'region':<24}{'kWh a day':>12}{'kg a day':>12}{'mean kW':>10}"
-        f"{'peak kW':>10}  peak hour UTC",
+        f"{'peak kW':>10}{'typical day':>13}  peak hour UTC, typical day",
     ]
     for name, one in result["policies"].items():
         lines.append(
@@ -143,7 +139,7 @@ def _table(result: dict[str, Any], year: int | None) -> str:
             lines.append(
                 f"{'':<24}{row['region']:<24}{row['energy_kwh_per_day']:>12,.2f}"
                 f"{row['carbon_g_per_day'] / G_PER_KG:>12,.3f}{row['mean_kw']:>10,.3f}"
-                f"{row['peak_kw']:>10,.3f}  {row['peak_hour_utc']}"
+                f"{row['peak_kw']:>10,.3f}{row['typical_peak_kw']:>13,.3f}  {_hours(row)}"
             )
         if "carbon_cost_per_day" in one:
             lines.append(f"{'':<24}carbon costs {one['carbon_cost_per_day']:,.2f} a day")
@@ -154,3 +150,10 @@ def _table(result: dict[str, Any], year: int | None) -> str:
                 f"{whole['carbon_g'] / G_PER_KG:,.1f} kg"
             )
     return "\n".join(lines)
+
+
+def _hours(row: dict[str, Any]) -> str:
+    """When a region draws most: the hour of the window, and that of the typical day."""
+    if row["peak_hour_utc"] is None:
+        return "never"
+    return f"{row['peak_hour_utc']}, {row['typical_peak_hour_utc']:02d} h"

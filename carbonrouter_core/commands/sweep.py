@@ -7,12 +7,11 @@ import json
 import sys
 import tempfile
 from collections.abc import Sequence
-from concurrent.futures import Executor
 from datetime import date
 from pathlib import Path
 from typing import Any
 
-from carbonrouter_core import __version__, sensitivity
+from carbonrouter_core import sensitivity
 from carbonrouter_core.commands.options import (
     add_executor_options,
     add_scenario_options,
@@ -23,18 +22,9 @@ from carbonrouter_core.errors import InputError, StoreError
 from carbonrouter_core.executors import open_executor
 from carbonrouter_core.policies import BASELINE
 from carbonrouter_core.store import Store, open_store
-from carbonrouter_core.sweep import (
-    HALVES,
-    Axis,
-    Outcome,
-    Question,
-    Sweep,
-    run_points,
-    save_outcomes,
-    saved_outcomes,
-    sweep_key,
-)
+from carbonrouter_core.sweep import HALVES, Axis, Outcome, Question, Sweep
 from carbonrouter_core.sweep_inputs import SWEEP_INPUTS, Point, sweep_input
+from carbonrouter_core.sweep_runner import Runner
 
 DEFAULT_POLICIES = ("carbonrouter-lookahead", "carbonrouter", BASELINE)
 DEFAULT_VALUES = 7
@@ -84,7 +74,7 @@ def _sweep(options: argparse.Namespace) -> None:
         open_executor(options.workers, options.cluster) as executor,
         tempfile.TemporaryDirectory(prefix="carbonrouter-") as folder,
     ):
-        run = _Runner(question, executor, Path(folder))
+        run = Runner(question, executor, Path(folder), store=_store(), told=_count)
         if options.vary:
             sweep = Sweep(base, tuple(_axis(text) for text in options.vary), question)
             _print_sweep(sweep, run(sweep.points()), options.json)
@@ -101,29 +91,11 @@ def _sweep(options: argparse.Namespace) -> None:
             _print_break_even(found, first, question.baseline, options.json)
 
 
-class _Runner:
-    """Runs points with a count on standard error; finished ones are kept and not run again."""
-
-    def __init__(self, question: Question, executor: Executor, folder: Path) -> None:
-        self.question, self.executor, self.folder = question, executor, folder
-
-    def __call__(self, points: Sequence[Point]) -> list[Outcome]:
-        store = _store()
-        key = sweep_key(points, self.question, __version__)
-        done = saved_outcomes(store, key) if store else {}
-        outcomes: dict[int, Outcome] = {}
-        running = run_points(points, self.question, self.executor, folder=self.folder, done=done)
-        try:
-            for number, outcome in running:
-                outcomes[number] = outcome
-                if sys.stderr.isatty():
-                    print(f"\r{len(outcomes)} of {len(points)} points", end="", file=sys.stderr)
-        finally:
-            if store:
-                save_outcomes(store, key, list(outcomes.values()))
-            if sys.stderr.isatty():
-                print(file=sys.stderr)
-        return sensitivity.ordered(outcomes, len(points))
+def _count(outcome: Outcome, finished: int, total: int) -> None:
+    """Counts on standard error what has come."""
+    if sys.stderr.isatty():
+        end = "\n" if finished == total else ""
+        print(f"\r{finished} of {total} points", end=end, file=sys.stderr)
 
 
 def _store() -> Store | None:

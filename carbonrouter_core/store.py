@@ -174,6 +174,7 @@ class Store:
         self._smaller = folder / f"{FILE_NAME}.smaller"
         self._writing = threading.RLock()
         self._users = Users()
+        self._broken = False
         self.changes = 0
         """How often something was written: tells what was read before from what is there now."""
         try:
@@ -244,35 +245,53 @@ class Store:
     @contextmanager
     def transaction(self) -> Iterator[Any]:
         """A cursor whose work is stored as a whole when the block ends, or not at all."""
-        with self._writing, self._users.one():
-            cursor = self._cursor
+        try:
+            with self._writing, self._use() as cursor:
+                try:
+                    cursor.execute("BEGIN")
+                    yield cursor
+                    cursor.execute("COMMIT")
+                    self.changes += 1
+                except BaseException:
+                    with suppress(duckdb.Error):
+                        cursor.execute("ROLLBACK")
+                    raise
+        except duckdb.Error as error:
+            raise StoreError(
+                f"The store could not be written: {_first_line(error)}. Nothing was changed."
+            ) from error
+
+    @contextmanager
+    def _use(self) -> Iterator[Any]:
+        """This thread's cursor, for the block."""
+        if self._broken:
+            self._restart()
+        with self._users.one():
             try:
-                cursor.execute("BEGIN")
-                yield cursor
-                cursor.execute("COMMIT")
-                self.changes += 1
-            except duckdb.Error as error:
-                with suppress(duckdb.Error):
-                    cursor.execute("ROLLBACK")
-                raise StoreError(
-                    f"The store could not be written: {_first_line(error)}. Nothing was changed."
-                ) from error
-            except BaseException:
-                with suppress(duckdb.Error):
-                    cursor.execute("ROLLBACK")
+                yield self._cursor
+            except duckdb.FatalException:
+                self._broken = True
                 raise
+
+    def _restart(self) -> None:
+        """Open the file anew after an error that DuckDB does not go on from (a full disk)."""
+        with self._users.none(EXCHANGE_WAIT_S) as idle:
+            if idle and self._broken:
+                self.close()
+                self._connect()
+                self._broken = False
 
     def _rows(self, query: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
         try:
-            with self._users.one():
-                return list(self._cursor.execute(query, list(values)).fetchall())
+            with self._use() as cursor:
+                return list(cursor.execute(query, list(values)).fetchall())
         except duckdb.Error as error:
             raise StoreError(f"The store could not be read: {_first_line(error)}.") from error
 
     def _arrow(self, query: str) -> pa.Table:
         try:
-            with self._users.one():
-                return self._cursor.sql(query).to_arrow_table()
+            with self._use() as cursor:
+                return cursor.sql(query).to_arrow_table()
         except duckdb.Error as error:
             raise StoreError(f"The store could not be read: {_first_line(error)}.") from error
 
@@ -280,7 +299,8 @@ class Store:
         """Give back the space of what was deleted, where that is over half of what is left."""
         with self._writing, suppress(StoreError, duckdb.Error, OSError):
             # blocks of what was deleted are free only once a checkpoint has been written
-            self._cursor.execute("CHECKPOINT")
+            with self._use() as cursor:
+                cursor.execute("CHECKPOINT")
             size = "SELECT block_size * used_blocks FROM pragma_database_size()"
             used = self._rows(size)[0][0]
             # not by its free blocks: those of an import that was killed are not among them

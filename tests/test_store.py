@@ -211,6 +211,48 @@ def test_a_full_disk_only_keeps_the_file_from_shrinking(
     assert store.load_table("random", "again")[0] == RANDOM
 
 
+FULL = """
+import resource, signal, sys
+import numpy as np, pyarrow as pa
+from carbonrouter_core.errors import StoreError
+from carbonrouter_core.store import open_store
+
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+store = open_store()
+store.save_scenario("kept", "{}")
+random = pa.table({"x": np.random.default_rng(0).random(500_000)})
+_, most = resource.getrlimit(resource.RLIMIT_FSIZE)
+resource.setrlimit(resource.RLIMIT_FSIZE, (2_000_000, most))
+for name in ("a", "b"):
+    try:
+        store.save_table("random", name, random)
+        print("stored?")
+    except StoreError as error:
+        assert "Nothing was changed" in str(error), error
+    store._free_space()  # as after deleting something
+assert store.load_scenario("kept").text == "{}"
+resource.setrlimit(resource.RLIMIT_FSIZE, (most, most))
+store.save_table("random", "c", random)
+assert store.load_table("random", "c")[0] == random
+assert store.table_names("random") == ["c"]
+print("went on")
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="limits the size of files as POSIX does")
+def test_a_full_disk_stops_an_import_and_nothing_else(tmp_path: Path) -> None:
+    # a limit on the size of files stands in for a full disk: writing fails the same way
+    done = subprocess.run(
+        [sys.executable, "-c", FULL],
+        cwd=ROOT,
+        env=os.environ | {"CARBONROUTER_HOME": str(tmp_path / "home")},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.stdout, done.stderr) == ("went on\n", "")
+
+
 SHRINKING = """
 import os, sys, time
 from carbonrouter_core import store

@@ -45,6 +45,9 @@ class Rules(NamedTuple):
     difficulty_mean: float
     difficulty_spread: float
     difficulty_correlation: float
+    typical_prompt_log: float
+    prompt_log_correlation: float
+    output_correlation: float
     persistence: float
     """Chance that the next turn is as difficult as this one, beyond what the session explains."""
     normal_quantiles: np.ndarray
@@ -70,6 +73,7 @@ SESSION = np.dtype(
         ("current", np.int64),  # deployment of the last served turn, -1 if none
         ("output_tokens", np.float64),  # sum over the turns before this one
         ("later_prompt_tokens", np.float64),  # sum over turns after the first, this one counted
+        ("later_prompt_logs", np.float64),  # sum of ln(1 + tokens) over the same
         ("difficulty", np.float64),  # sum over turns, this one counted
         ("planned", np.int64),  # where a plan made beforehand sends this turn
         ("start_at", np.int64),  # hash of the session id: where round-robin begins
@@ -116,6 +120,9 @@ def make_rules(scenario: Scenario, training: Training, k: float, n_users: int) -
         difficulty_mean=training.difficulty_mean,
         difficulty_spread=training.difficulty_spread,
         difficulty_correlation=training.difficulty_correlation,
+        typical_prompt_log=training.typical_prompt_log,
+        prompt_log_correlation=training.prompt_log_correlation,
+        output_correlation=training.output_correlation,
         persistence=training.difficulty_persistence,
         normal_quantiles=np.array([NormalDist().inv_cdf(q) for q in quantiles]),
     )
@@ -298,6 +305,16 @@ def predicted_output(rules: Rules, session: Record) -> float:
 
 
 @jit
+def own_weight(n: float, correlation: float) -> float:
+    """How much ``n`` values of a session say of its own mean, from 0 to 1.
+
+    The rest is said by the training mean: a session effect plus noise, with the correlation of
+    two values of a session.
+    """
+    return n * correlation / (1.0 + (n - 1.0) * correlation)
+
+
+@jit
 def open_session(session: Record, start_at: int) -> None:
     """Set the running figures to those of a session before its first turn."""
     session.turns = 0
@@ -305,6 +322,7 @@ def open_session(session: Record, start_at: int) -> None:
     session.planned = -1
     session.output_tokens = 0.0
     session.later_prompt_tokens = 0.0
+    session.later_prompt_logs = 0.0
     session.difficulty = 0.0
     session.start_at = start_at
 
@@ -314,5 +332,6 @@ def note_prompt(session: Record, prompt_tokens: float, difficulty: float) -> Non
     """Count a turn that begins into the running figures of its session."""
     if session.turns > 0:
         session.later_prompt_tokens += prompt_tokens
+        session.later_prompt_logs += math.log1p(prompt_tokens)
     session.turns += 1
     session.difficulty += difficulty

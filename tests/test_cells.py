@@ -150,3 +150,49 @@ def test_what_is_no_list_of_numbers_is_refused(
 ) -> None:
     assert main(["gate-curve", option, "a,b"]) == 2
     assert "is not a list of numbers" in capsys.readouterr().err
+
+
+# --- Look-ahead ---------------------------------------------------------------------------------
+
+SIMPLE = ("faircarbon", "sticky", "cleanest-region", "largest-model")
+MOST_ABOVE_SIMPLE = 1.005
+"""Look-ahead emits at most this times what any simple policy does."""
+
+
+def half_g(prepared: Prepared, policy_id: str) -> np.ndarray:
+    """Carbon of the training and of the test half under a policy, in g."""
+    trace = prepared.placed.trace
+    training = trace.in_training[trace.session_index]
+    return np.bincount(training, run_policy(prepared, policy_id).charges.carbon_g)[::-1]
+
+
+def assert_look_ahead_keeps_its_word(prepared: Prepared) -> None:
+    ahead_g = half_g(prepared, "carbonrouter-lookahead")
+    for policy_id in SIMPLE:
+        assert (ahead_g <= MOST_ABOVE_SIMPLE * half_g(prepared, policy_id)).all(), policy_id
+
+
+@few_cells
+def test_look_ahead_never_loses_to_a_simple_policy(
+    trace: str, preset_name: str, floor: float
+) -> None:
+    assert_look_ahead_keeps_its_word(cell(trace, preset_name, floor))
+
+
+@pytest.mark.benchmark
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("trace", TRACES)
+def test_look_ahead_never_loses_to_a_simple_policy_anywhere(trace: str, seed: int) -> None:
+    for preset_name in PRESETS:
+        for floor in gate_curve.FLOORS:
+            assert_look_ahead_keeps_its_word(cell(trace, preset_name, floor, seed))
+
+
+@pytest.mark.parametrize(("trace", "least"), [("sharegpt", 0.84), ("claude-code", 0.84)])
+def test_look_ahead_closes_most_of_the_gap_to_hindsight(trace: str, least: float) -> None:
+    prepared = cell(trace, "Paper", 0.65)
+    ours, theirs, best = (
+        half_g(prepared, name)[1]
+        for name in ("carbonrouter-lookahead", "faircarbon", "hindsight-optimum")
+    )
+    assert (theirs - ours) / (theirs - best) > least

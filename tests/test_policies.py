@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
+import math
 
 import numpy as np
 import pytest
@@ -17,7 +18,9 @@ from hand_made import Costs, T, as_mg, make_catalog, make_trace, make_world, ser
 from carbonrouter_core import BASELINE, POLICIES, ScenarioError, run_policy
 from carbonrouter_core.catalog import Catalog
 from carbonrouter_core.engine import Prepared
+from carbonrouter_core.kernel import SESSION, note_prompt, open_session
 from carbonrouter_core.policies import policy, reasons
+from carbonrouter_core.policies.lookahead import typical_turn
 from carbonrouter_core.quality import ability_from_accuracy
 
 NORTH_SOUTH = {"north": 1.0, "south": 1.0}
@@ -492,6 +495,31 @@ def test_look_ahead_takes_the_abler_model_before_it_must() -> None:
         for name in ("carbonrouter-lookahead", "carbonrouter-no-gate")
     )
     assert ahead < greedy
+
+
+def test_a_typical_turn_is_drawn_from_all_sessions_to_its_own() -> None:
+    rules = make_world(make_trace({"s": [T(10, 10)] * 2}), ONE_MODEL).rules._replace(
+        typical_prompt_log=math.log(100.0),
+        prompt_log_correlation=0.25,
+        mean_output_tokens=300.0,
+        output_correlation=0.5,
+    )
+    session = np.zeros(1, SESSION)[0]
+    open_session(session, 0)
+    note_prompt(session, 5_000, 0.0)  # a first prompt says nothing of those to come
+    assert typical_turn(rules, session) == pytest.approx((99.0, 300.0))
+    # Two turns on: prompts of 9 and 999 tokens, ln(1 + tokens) ln 10 and ln 1,000, mean ln 100;
+    # own weight 2 x 0.25 / 1.25 = 0.4. Outputs 100 and 50, mean 75, own weight 1 / 1.5 = 2/3.
+    for prompt, output in ((9, 100), (999, 50)):
+        session["output_tokens"] += output
+        note_prompt(session, prompt, 0.0)
+    assert typical_turn(rules, session) == pytest.approx((99.0, 300 - 225 * 2 / 3))
+    # One of a million - 1 more: the arithmetic mean would be 333,669, the typical prompt is
+    # exp((1 - w) ln 100 + w (ln 10^10) / 3) - 1 with w = 3 x 0.25 / 1.5 = 1/2
+    session["output_tokens"] += 75
+    note_prompt(session, 10**6 - 1, 0.0)
+    typical = math.exp(0.5 * math.log(100) + 0.5 * math.log(10 * 1000 * 10**6) / 3) - 1
+    assert typical_turn(rules, session)[0] == pytest.approx(typical)
 
 
 def test_with_no_turn_to_come_look_ahead_sees_what_is_now() -> None:

@@ -116,6 +116,20 @@ def test_the_spread_of_difficulty_by_analysis_of_variance() -> None:
     assert training.difficulty_correlation == pytest.approx(14 / 18)
 
 
+def test_typical_prompts_are_a_geometric_mean_and_alike_within_a_session() -> None:
+    # Prompts after the first, in ln(1 + tokens): 1, 3 in one session and 5, 7 in the other: mean 4
+    # between: 2 x (2² + 2²) / 1 = 16; within: 4 x 1² / 2 = 2: (16 - 2) / (16 + 2) = 7/9.
+    # Outputs, the first ones too: 0, 20, 40 and 60, 80, 100: between 3 x (30² + 30²) = 5,400;
+    # within (2 x 20² + 2 x 20²) / 4 = 400: (5,400 - 400) / (5,400 + 2 x 400) = 50/62
+    tokens = [round(math.e**x) - 1 for x in (1, 3, 5, 7)]
+    one = [T(9_000, 0), T(tokens[0], 20), T(tokens[1], 40)]
+    two = [T(9_000, 60), T(tokens[2], 80), T(tokens[3], 100)]
+    training = learned(make_trace({IN: one, IN_TOO: two, OUT: [T(1, 1), T(9_999, 9_999)]}))
+    assert training.typical_prompt_log == pytest.approx(4.0, abs=0.05)  # tokens are whole
+    assert training.prompt_log_correlation == pytest.approx(7 / 9, abs=0.02)
+    assert training.output_correlation == pytest.approx(50 / 62)
+
+
 # --- Little to learn from ---------------------------------------------------------------------
 
 
@@ -138,4 +152,5 @@ def test_single_turns_have_no_gap_and_no_later_prompt() -> None:
     assert training.gap_within(1e7) == 0.0
     assert training.mean_later_prompt_tokens == 20.0  # the mean prompt is the only guess
     assert training.survival.tolist() == [0.0]
+    assert training.typical_prompt_log == pytest.approx((math.log(11) + math.log(31)) / 2)
     assert training.difficulty_correlation == 0.0

@@ -23,6 +23,7 @@ from carbonrouter_core.kernel import (
     Rules,
     Turn,
     best_fitting_theta,
+    own_weight,
     predicted_output,
     price,
     recompute_g,
@@ -42,7 +43,7 @@ def next_difficulty(rules: Rules, session: Record) -> tuple[float, float]:
     A session effect plus noise: the mean is drawn towards the session's own as turns are seen.
     """
     n, rho = session.turns, rules.difficulty_correlation
-    w = n * rho / (1.0 + (n - 1) * rho)
+    w = own_weight(n, rho)
     mean = rules.difficulty_mean + w * (session.difficulty / n - rules.difficulty_mean)
     return mean, rules.difficulty_spread * math.sqrt(1.0 - rho * w)
 

@@ -8,11 +8,16 @@ candidate will hold the cache:
   models miss the quality floor for it: that is all of its difficulty that a choice depends on;
 * the next turn has the class of this one with probability ``persistence``, and else a class
   drawn from what the session's difficulties so far suggest (the gate's posterior);
-* history grows by the session's mean turn, another turn follows with the survival
-  probability, and it finds the cache live with the probability of a gap within ``idle_s``;
+* history grows by the session's **typical turn**: the geometric mean of its prompts after the
+  first and the mean of its outputs, each drawn from the training half's to the session's own as
+  turns are seen. A few huge prompts would dominate an arithmetic mean, and they come with cuts
+  of the context that give back what they added; neither is what the next turns look like;
+* another turn follows with the survival probability, and it finds the cache live with the
+  probability of a gap within ``idle_s``;
 * carbon intensity stays as it is now.
 
-All of these come from the training half and from the session itself.
+All of these come from the training half and from the session itself. ``docs/look-ahead.md``
+says what each of them brings.
 """
 
 from __future__ import annotations
@@ -24,9 +29,16 @@ import numpy as np
 from carbonrouter_core import costs
 from carbonrouter_core.compiled import Array, Record, jit
 from carbonrouter_core.deployments import Fleet
-from carbonrouter_core.kernel import Rules, Turn, cheapest, prefill_work_on
+from carbonrouter_core.kernel import (
+    Rules,
+    Turn,
+    cheapest,
+    own_weight,
+    predicted_output,
+    prefill_work_on,
+)
 from carbonrouter_core.policies import reasons
-from carbonrouter_core.policies.gate import next_difficulty, next_turn, survival_after
+from carbonrouter_core.policies.gate import next_difficulty, survival_after
 
 HORIZON_TURNS = 24
 """Turns looked ahead at most; 12 close less of the gap on agent data, 48 and 96 no more."""
@@ -168,6 +180,19 @@ def class_shares(fleet: Fleet, rules: Rules, mean: float, spread: float) -> Arra
 
 
 @jit
+def typical_turn(rules: Rules, session: Record) -> tuple[float, float]:
+    """Prompt and output tokens that a turn of this session typically has."""
+    seen = session.turns - 1  # prompts after the first, this one included; outputs before it
+    prompt_log, output = rules.typical_prompt_log, rules.mean_output_tokens
+    if seen > 0:
+        w = own_weight(seen, rules.prompt_log_correlation)
+        prompt_log += w * (session.later_prompt_logs / seen - prompt_log)
+        w = own_weight(seen, rules.output_correlation)
+        output += w * (session.output_tokens / seen - output)
+    return math.expm1(prompt_log), output
+
+
+@jit
 def _expected(
     fleet: Fleet,
     rules: Rules,
@@ -180,8 +205,8 @@ def _expected(
     """Expected carbon of the turns that follow, by holder of the cache, shape (states,)."""
     n_states, n_models = states.size, fleet.theta.size
     n_classes = n_models + 1
-    following = next_turn(rules, turn, session)
-    p, o = following.prompt_tokens, following.output_tokens
+    history = turn.history_tokens + turn.prompt_tokens + predicted_output(rules, session)
+    p, o = typical_turn(rules, session)
     mean, spread = next_difficulty(rules, session)
     shares = class_shares(fleet, rules, mean, spread)
     now_class = 0
@@ -206,7 +231,7 @@ def _expected(
     context = np.empty(n_models)
     best = np.empty(n_classes)
     for step in range(last - 1, -1, -1):
-        h = following.history_tokens + step * (p + o)
+        h = history + step * (p + o)
         for m in range(n_models):
             share, window = fleet.global_share[m], fleet.window_tokens[m]
             whole[m] = prefill_work_on(fleet, m, h + p)

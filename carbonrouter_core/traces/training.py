@@ -32,6 +32,12 @@ class Training:
     difficulty_spread: float
     difficulty_correlation: float
     difficulty_persistence: float
+    typical_prompt_log: float
+    """Mean of ln(1 + tokens) over prompts after the first."""
+    prompt_log_correlation: float
+    """Correlation of that between two turns of a session, as of difficulty."""
+    output_correlation: float
+    """Correlation of the output tokens of two turns of a session."""
     note: str = ""
 
     def gap_within(self, idle_s: float) -> float:
@@ -71,16 +77,22 @@ def learn(placed: PlacedTrace) -> Training:
     mean, spread, correlation = difficulty_spread(
         placed.difficulty[rows], trace.session_index[rows]
     )
+    # a trace of single turns has no later prompt: its only guess is the first
+    prompted = later if later.any() else rows
+    logs = difficulty_spread(np.log1p(prompts[prompted]), trace.session_index[prompted])
+    outputs = difficulty_spread(trace.output_tokens[rows], trace.session_index[rows])
     return Training(
         mean_output_tokens=float(trace.output_tokens[rows].mean()),
-        # a trace of single turns has no later prompt: its only guess is the mean prompt
-        mean_later_prompt_tokens=float(prompts[later if later.any() else rows].mean()),
+        mean_later_prompt_tokens=float(prompts[prompted].mean()),
         survival=survival(trace.session_turns[chosen]),
         gaps_s=np.sort(gaps_s[later]),
         difficulty_mean=mean,
         difficulty_spread=spread,
         difficulty_correlation=correlation,
         difficulty_persistence=persistence(placed.difficulty, trace.session_index, rows),
+        typical_prompt_log=logs.mu,
+        prompt_log_correlation=logs.rho,
+        output_correlation=outputs.rho,
         note=note,
     )
 

@@ -3,6 +3,7 @@
 import gzip
 import json
 import resource
+import tempfile
 import time
 import zipfile
 from collections.abc import Callable
@@ -412,6 +413,21 @@ def test_rows_that_are_dropped_while_reading_are_counted_as_read(tmp_path: Path)
     assert report.rows_read == 6
     assert (report.turns, report.refused, report.unreadable) == (2, 2, 1)
     assert report.count("repaired") == 1
+
+
+def test_no_space_for_temporary_files_is_said_and_leaves_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*arguments: object, **options: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "tmp"))
+    (tmp_path / "tmp").mkdir()
+    monkeypatch.setattr("carbonrouter_core.traces.staging.pq.ParquetWriter", full)
+    (tmp_path / "t.csv").write_text(f"{HEADER}\na,0,10,5\n")
+    with pytest.raises(TraceError, match="t.csv could not be checked: .*No space left.*TMPDIR"):
+        stage([tmp_path / "t.csv"])
+    assert list((tmp_path / "tmp").iterdir()) == []
 
 
 def test_nothing_is_left_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

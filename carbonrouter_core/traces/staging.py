@@ -164,9 +164,13 @@ def stage(
         (folder / "sort.duckdb").unlink(missing_ok=True)
         progress(1.0)
         return Staged(folder / "turns.parquet", report, importer.difficulty_source, folder)
-    except duckdb.Error as error:
+    except (duckdb.Error, OSError) as error:
         shutil.rmtree(folder, ignore_errors=True)
-        raise TraceError(f"{sources[0].name} could not be sorted: {error}") from error
+        raise TraceError(
+            f"{sources[0].name} could not be checked: {str(error).splitlines()[0]}. Sorting it "
+            f"needs space for temporary files in {tempfile.gettempdir()}; TMPDIR names another "
+            "folder."
+        ) from error
     except BaseException:
         shutil.rmtree(folder, ignore_errors=True)
         raise

@@ -104,7 +104,7 @@ def _user_mix() -> None:
         _entry(
             cells,
             f"{HERE}_weight_{name}",
-            f"{fmt.plain(state.place(name))}: {share}",
+            f"{_label(state.place(name), name in regions)}: {share}",
             weight,
             lambda value, name=name: _keep_entry("user_mix", name, value),
             low=0.0,
@@ -149,11 +149,18 @@ def _availability_grid() -> None:
             key = f"{HERE}_has_{region}_{gpu}"
             st.session_state[key] = region in draft["gpu_regions"].get(gpu, regions)
             row.checkbox(
-                fmt.plain(gpu),
+                _label(gpu, gpu in core.load_catalog().gpus),
                 key=key,
                 on_change=_keep_availability,
                 args=(region, gpu, key),
             )
+
+
+def _label(name: str, known: bool) -> str:
+    """``name`` as a label. One that a file brought along must not act as Markdown; those of the
+    catalog are read out as they are, and so without escapes.
+    """
+    return name if known else fmt.plain(name)
 
 
 def _keep_availability(region: str, gpu: str, key: str) -> None:
@@ -179,7 +186,7 @@ def _pue() -> None:
         _entry(
             cells,
             f"{HERE}_pue_{name}",
-            fmt.plain(state.place(name)),
+            _label(state.place(name), site is not None),
             draft["pue_overrides"].get(name),
             lambda value, name=name: _keep_entry("pue_overrides", name, value),
             low=1.0,

@@ -13,6 +13,7 @@ from carbonrouter_core.errors import (
     ScenarioError,
     StoreError,
     TraceError,
+    TurnError,
 )
 from carbonrouter_core.policies import BASELINE, OPTIMUM, POLICIES
 from carbonrouter_core.results import FIGURES, Comparison, Interval
@@ -44,6 +45,7 @@ __all__ = [
     "ScenarioError",
     "StoreError",
     "TraceError",
+    "TurnError",
     "compare",
     "find_trace",
     "load_catalog",

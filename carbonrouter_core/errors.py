@@ -5,7 +5,8 @@
     │   ├── ScenarioError     a scenario field is out of range or cannot be run
     │   ├── CatalogError      a model, GPU, region or energy table is wrong
     │   ├── IntensityError    a carbon-intensity series is missing or wrong
-    │   └── TraceError        a trace file or its rows are wrong
+    │   ├── TraceError        a trace file or its rows are wrong
+    │   └── TurnError         a live turn, or what is reported of one, cannot be
     └── StoreError            the store on disk cannot be opened, read or written
 
 The text of each says what was wrong, where, and what to do; it is shown as it is.
@@ -45,6 +46,10 @@ class IntensityError(InputError):
 
 class TraceError(InputError):
     """A trace cannot be read, or one of its rows cannot be."""
+
+
+class TurnError(InputError):
+    """A live turn cannot be routed as it is given, or what is observed of it cannot be."""
 
 
 class StoreError(CarbonRouterError):

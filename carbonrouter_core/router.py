@@ -16,16 +16,18 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from numbers import Integral
+from numbers import Integral, Real
 
 import numpy as np
 import pandas as pd
 
 from carbonrouter_core import cache, feasibility
+from carbonrouter_core.carbon_intensity import IntensityTable
 from carbonrouter_core.compiled import Array, Record, jit
 from carbonrouter_core.deployments import Fleet
 from carbonrouter_core.engine import Prepared, prepare
-from carbonrouter_core.errors import InputError, IntensityError, ScenarioError
+from carbonrouter_core.errors import InputError, IntensityError, ScenarioError, TurnError
+from carbonrouter_core.intensity.knowledge import known_by_region
 from carbonrouter_core.kernel import (
     NOTE,
     SESSION,
@@ -164,17 +166,19 @@ class _Session:
     seen_tokens: int = 0
     holds: tuple[tuple[int, float, float], ...] = ()
     """(deployment, tokens, start of the last turn there) of each cache."""
-    pending: tuple[float, float] | None = None
-    """Start and tokens of history and prompt of the turn being served."""
+    pending: tuple[int, int] | None = None
+    """History and prompt tokens of the turn being served, which began at ``last_start_s``."""
 
 
 class CarbonRouter:
     """Routes live turns under one scenario and policy; safe to share between threads.
 
     ``scenario``: a scenario, or one already made ready by :func:`~.engine.prepare`; what the
-    policy has learned comes from its trace. ``intensity``: a callable for live values; left
-    out, the scenario's series. A session is forgotten ``forget_after_s`` after its last turn,
-    or when there are more than ``max_sessions``, the one longest unused first.
+    policy has learned comes from its trace. ``intensity``: a callable for live values, asked
+    outside the router's lock, from the thread that routes; left out, the scenario's series and
+    what it lets policies know of them. A session is forgotten ``forget_after_s`` after its last
+    turn, or when there are more than ``max_sessions``, the one longest unused first.
+    Everything is compiled before the constructor returns.
     """
 
     def __init__(
@@ -187,10 +191,11 @@ class CarbonRouter:
         forget_after_s: float = DEFAULT_FORGET_AFTER_S,
     ) -> None:
         chosen = policy(policy_id)
-        if chosen.knows_output or chosen.knows_future:
-            raise ScenarioError(f"{policy_id} needs to know the future; it cannot route live.")
-        if max_sessions < 1:
+        if policy_id not in CODES or chosen.knows_output or chosen.knows_future:
+            raise ScenarioError(f"{policy_id} needs to know the future or a log: no live routing.")
+        if _whole("max_sessions", max_sessions, error=InputError) < 1:
             raise InputError(f"max_sessions is {max_sessions}; it must be 1 or more.")
+        forget_after_s = _number("forget_after_s", forget_after_s, error=InputError)
         prepared = prepare(scenario) if isinstance(scenario, Scenario) else scenario
         self.prepared = replace(prepared, rules=prepared.rules_for(policy_id))
         if not forget_after_s >= self.prepared.scenario.idle_s:
@@ -200,20 +205,25 @@ class CarbonRouter:
             )
         self.policy = chosen
         self.forgotten = 0
-        self._intensity = intensity or self._from_series
+        self._code = CODES[policy_id]
         self._max_sessions = max_sessions
         self._forget_after_s = forget_after_s
         deployments = self.prepared.deployments
         self._users = {name: i for i, name in enumerate(deployments.user_regions)}
-        self._regions = [site.region for site in deployments.regions]
-        n = len(deployments)
+        self._regions = tuple(site.region for site in deployments.regions)
+        self._names = tuple(_names(deployments.to_frame()))
+        self._ask = intensity
+        self._table = IntensityTable.of(self.prepared.series)
         self._lock = threading.Lock()
         self._sessions: OrderedDict[str, _Session] = OrderedDict()
         self._records = np.zeros(16, SESSION)
         self._free = list(range(16))
+        # one turn at a time is decided, in these
+        n = len(deployments)
         self._note = np.zeros(1, NOTE)
         self._cached, self._last_s = np.zeros(n), np.zeros(n)
         self._carbon_g, self._g_per_j = np.zeros(n), np.zeros(len(self._regions))
+        self._warm_up()
 
     def __len__(self) -> int:
         return len(self._sessions)
@@ -221,76 +231,76 @@ class CarbonRouter:
     def route(self, turn: LiveTurn) -> Decision:
         """Decide where ``turn`` is served.
 
-        Raises :class:`~.errors.InputError` for a turn that cannot be, and
+        Raises :class:`~.errors.TurnError` for a turn that cannot be, and
         :class:`~.errors.IntensityError` where the grid gives no usable value; then nothing has
         changed. A turn that was routed and never observed counts as not served.
         """
         user, difficulty = self._checked(turn)
+        start_s, prompt = float(turn.start_s), int(turn.new_prompt_tokens)
+        intensity = self._intensity_at(start_s)
         with self._lock:
             known = self._sessions.get(turn.session)
-            history = turn.history_tokens
-            if history is None:
-                history = known.seen_tokens if known else 0
-            if known and turn.start_s < known.last_start_s:
-                raise InputError(
+            if known and start_s - known.last_start_s > self._forget_after_s:
+                known = None  # too old to be remembered, even if it is the one that comes back
+            if known and start_s < known.last_start_s:
+                raise TurnError(
                     f"Session {turn.session!r}: this turn starts before the one before it."
                 )
-            self._scatter(known)
+            if turn.history_tokens is not None:
+                history = int(turn.history_tokens)
+            else:
+                history = known.seen_tokens if known else 0
             self._check_reported(turn, history)
-            intensity = self._intensity_at(turn.start_s)
-            session = known or self._open(turn.session, turn.start_s)
-            session.last_start_s = turn.start_s
+            self._forget(start_s)
+            session = known or self._open(turn.session, start_s)
             self._sessions.move_to_end(turn.session)
-            prepared = self.prepared
+            self._scatter(session)
             cache.begin_turn(
-                self._cached, self._last_s, history, turn.start_s, prepared.rules.idle_s
+                self._cached, self._last_s, history, start_s, self.prepared.rules.idle_s
             )
             for deployment, tokens in turn.cached_tokens.items():
                 self._cached[deployment] = tokens
-                self._last_s[deployment] = turn.start_s
-            decided, seen = self._decide(turn, session, history, user, difficulty, intensity)
+                self._last_s[deployment] = start_s
+            decision = self._decide(turn, session.row, history, user, difficulty, intensity)
             self._gather(session)
-            session.pending = (turn.start_s, history + turn.new_prompt_tokens)
-            session.seen_tokens = history + turn.new_prompt_tokens
-            self._forget(turn.start_s)
-            return self._decision(turn, decided, seen)
+            session.last_start_s = start_s
+            session.pending = (history, prompt)
+            session.seen_tokens = history + prompt
+        return decision
 
     def observe(
         self, session: str, deployment: int | None, cached_tokens: int, output_tokens: int
     ) -> None:
         """Report that the turn last routed was served on ``deployment`` (None: not at all).
 
-        ``cached_tokens``: what the backend reused of the prompt
-        (``usage.prompt_tokens_details.cached_tokens``); ``output_tokens``: what it put out.
-        The deployment may be another than the one decided on.
+        ``cached_tokens``: what the backend reused of the history
+        (``usage.prompt_tokens_details.cached_tokens``, at most the turn's history: a system
+        prompt that sessions share is new to each of them); ``output_tokens``: what it put out.
+        The deployment may be another than the one decided on. It now holds the whole context,
+        whatever it had to recompute.
+
+        Raises :class:`~.errors.TurnError`, and then nothing has changed.
         """
-        n = len(self.prepared.deployments)
-        for name, value in (
-            ("deployment", 0 if deployment is None else deployment),
-            ("cached_tokens", cached_tokens),
-            ("output_tokens", output_tokens),
-        ):
-            if not isinstance(value, Integral):
-                raise InputError(f"{name} is {value!r}; it must be a whole number.")
-        if deployment is not None and not 0 <= deployment < n:
-            raise InputError(f"Deployment {deployment} is unknown; there are 0 to {n - 1}.")
-        if not 0 <= output_tokens <= MAX_TOKENS:
-            raise InputError(f"output_tokens is {output_tokens}; it must be 0 to {MAX_TOKENS:,}.")
+        _whole("cached_tokens", cached_tokens)
+        output_tokens = _whole("output_tokens", output_tokens)
+        if deployment is not None:
+            deployment = self._known_deployment("deployment", deployment)
         with self._lock:
-            known = self._sessions.get(session)
+            known = self._sessions.get(session) if isinstance(session, str) else None
             if known is None or known.pending is None:
-                raise InputError(
+                raise TurnError(
                     f"Session {session!r} has no turn being served; route it first "
                     "(or it was forgotten meanwhile)."
                 )
-            start_s, prompt_end = known.pending
-            if not 0 <= cached_tokens <= prompt_end:
-                raise InputError(
-                    f"cached_tokens is {cached_tokens}; the prompt has {prompt_end:,.0f} tokens."
+            history, prompt = known.pending
+            if cached_tokens > history:
+                raise TurnError(
+                    f"cached_tokens is {cached_tokens}; the turn's history has {history:,} "
+                    "tokens. Report at most those: what is shared beyond them is new here."
                 )
             record = self._records[known.row]
             record["output_tokens"] += output_tokens
-            known.seen_tokens = int(prompt_end + output_tokens)
+            known.seen_tokens = history + prompt + output_tokens
             known.pending = None
             if deployment is None:
                 return
@@ -300,8 +310,8 @@ class CarbonRouter:
                 self._cached,
                 self._last_s,
                 deployment,
-                prompt_end + output_tokens,
-                start_s,
+                known.seen_tokens,
+                known.last_start_s,
                 self.prepared.rules.copies_all,
             )
             self._gather(known)
@@ -309,91 +319,118 @@ class CarbonRouter:
     def forget(self, session: str) -> None:
         """Drop a session that has ended; an unknown one is no error."""
         with self._lock:
-            if session in self._sessions:
+            if isinstance(session, str) and session in self._sessions:
                 self._free.append(self._sessions.pop(session).row)
 
     # --- what is given ----------------------------------------------------------------------
 
     def _checked(self, turn: LiveTurn) -> tuple[int, float]:
+        """User region and difficulty of a turn whose every field is what it must be."""
+        if not isinstance(turn, LiveTurn):
+            raise TurnError(f"{turn!r} is no LiveTurn.")
+        for name in ("session", "user_region"):
+            if not isinstance(getattr(turn, name), str):
+                raise TurnError(f"{name} is {getattr(turn, name)!r}; it must be text.")
         if turn.user_region not in self._users:
-            raise InputError(unknown("user region", turn.user_region, self._users.keys()))
-        if not math.isfinite(turn.start_s):
-            raise InputError(f"start_s is {turn.start_s}; it must be epoch seconds.")
-        for name in ("new_prompt_tokens", "history_tokens", "max_tokens"):
-            value = getattr(turn, name)
-            if value is not None and not 0 <= value <= MAX_TOKENS:
-                raise InputError(f"{name} is {value}; it must be from 0 to {MAX_TOKENS:,}.")
-        difficulty = turn.difficulty
-        if difficulty is None:
-            if turn.prompt is None:
-                raise InputError("Give the difficulty of the turn, or its prompt to read it from.")
-            difficulty = difficulty_of_text(text_of_prompt(turn.prompt, turn.previous_prompt))
-        if not math.isfinite(difficulty):
-            raise InputError(f"difficulty is {difficulty}; it must be a finite number (logit).")
-        return self._users[turn.user_region], difficulty
+            raise TurnError(unknown("user region", turn.user_region, self._users.keys()))
+        _number("start_s", turn.start_s)
+        _whole("new_prompt_tokens", turn.new_prompt_tokens)
+        if turn.history_tokens is not None:
+            _whole("history_tokens", turn.history_tokens)
+        if turn.max_tokens is not None:
+            _whole("max_tokens", turn.max_tokens)
+        if turn.context_tokens is not None and _number("context_tokens", turn.context_tokens) < 0:
+            raise TurnError(f"context_tokens is {turn.context_tokens}; it must be 0 or more.")
+        if not isinstance(turn.cached_tokens, Mapping):
+            raise TurnError(f"cached_tokens is {turn.cached_tokens!r}; it must be by deployment.")
+        if turn.difficulty is not None:
+            return self._users[turn.user_region], _number("difficulty", turn.difficulty)
+        if not isinstance(turn.prompt, str):
+            raise TurnError("Give the difficulty of the turn, or its prompt, as text, to read it.")
+        if not isinstance(turn.previous_prompt, str | None):
+            raise TurnError("previous_prompt must be text, or left out.")
+        text = text_of_prompt(turn.prompt, turn.previous_prompt)
+        return self._users[turn.user_region], difficulty_of_text(text)
+
+    def _known_deployment(self, name: str, value: object) -> int:
+        n = len(self._names)
+        number = _whole(name, value)
+        if number >= n:
+            raise TurnError(f"{name} names the unknown deployment {number}; they are 0 to {n - 1}.")
+        return number
 
     def _check_reported(self, turn: LiveTurn, history: int) -> None:
         for deployment, tokens in turn.cached_tokens.items():
-            if not 0 <= deployment < len(self._cached):
-                raise InputError(f"cached_tokens names the unknown deployment {deployment}.")
-            if not 0 <= tokens <= history:
-                raise InputError(
+            self._known_deployment("cached_tokens", deployment)
+            if _whole("cached_tokens", tokens) > history:
+                raise TurnError(
                     f"cached_tokens of deployment {deployment} is {tokens}; "
                     f"the history has {history:,} tokens."
                 )
 
-    def _from_series(self, region: str, time_s: float) -> float:
-        series = self.prepared.series[self._regions.index(region)]
-        return float(series.at(np.array([time_s]))[0])
-
     def _intensity_at(self, time_s: float) -> np.ndarray:
+        """Intensity in g/kWh of each region, shape (R,)."""
+        if self._ask is None:
+            knowledge = self.prepared.scenario.intensity_knowledge
+            if knowledge == "current":
+                return self._table.of_all(time_s)
+            return known_by_region(self.prepared.series, np.array([time_s]), knowledge)[0]
         values = np.empty(len(self._regions))
         for i, region in enumerate(self._regions):
             try:
-                values[i] = self._intensity(region, time_s)
-            except (TypeError, ValueError) as error:
+                value = float(self._ask(region, time_s))
+            except Exception as error:  # whatever the callable may raise
                 raise IntensityError(
-                    f"Carbon intensity of {region} could not be had: {error}"
+                    f"Carbon intensity of {region} could not be had: "
+                    f"{type(error).__name__}: {error}"
                 ) from error
-            if not (math.isfinite(values[i]) and values[i] > 0):
+            if not (math.isfinite(value) and value > 0):
                 raise IntensityError(
-                    f"Carbon intensity of {region} is {values[i]} g/kWh; it must be above 0. "
+                    f"Carbon intensity of {region} is {value} g/kWh; it must be above 0. "
                     "Give a usable value: none is made up."
                 )
+            values[i] = value
         return values
 
     # --- the state of a session -------------------------------------------------------------
 
     def _open(self, name: str, start_s: float) -> _Session:
+        if len(self._sessions) >= self._max_sessions:
+            self._drop_oldest()
         if not self._free:
             n = len(self._records)
             self._records = np.concatenate([self._records, np.zeros(n, SESSION)])
             self._free.extend(range(n, 2 * n))
+        if (old := self._sessions.pop(name, None)) is not None:
+            self._free.append(old.row)
         session = _Session(self._free.pop(), start_s)
         _open(self._records, session.row, session_key(name) >> 1)
         self._sessions[name] = session
         return session
 
     def _forget(self, now_s: float) -> None:
+        """Drop the sessions that have been idle too long: the first ones, longest unused."""
         while self._sessions:
-            name, oldest = next(iter(self._sessions.items()))
-            crowded = len(self._sessions) > self._max_sessions
-            if not crowded and now_s - oldest.last_start_s <= self._forget_after_s:
+            oldest = next(iter(self._sessions.values()))
+            if now_s - oldest.last_start_s <= self._forget_after_s:
                 return
-            del self._sessions[name]
-            self._free.append(oldest.row)
-            self.forgotten += 1
+            self._drop_oldest()
 
-    def _scatter(self, session: _Session | None) -> None:
+    def _drop_oldest(self) -> None:
+        _, oldest = self._sessions.popitem(last=False)
+        self._free.append(oldest.row)
+        self.forgotten += 1
+
+    def _scatter(self, session: _Session) -> None:
         self._cached[:] = 0.0
-        for deployment, tokens, last_s in session.holds if session else ():
+        for deployment, tokens, last_s in session.holds:
             self._cached[deployment] = tokens
             self._last_s[deployment] = last_s
 
     def _gather(self, session: _Session) -> None:
         session.holds = tuple(
-            (int(d), float(self._cached[d]), float(self._last_s[d]))
-            for d in np.flatnonzero(self._cached)
+            (d, self._cached.item(d), self._last_s.item(d))
+            for d in self._cached.nonzero()[0].tolist()
         )
 
     # --- the decision -----------------------------------------------------------------------
@@ -401,19 +438,19 @@ class CarbonRouter:
     def _decide(
         self,
         turn: LiveTurn,
-        session: _Session,
+        row: int,
         history: int,
         user: int,
         difficulty: float,
         intensity: np.ndarray,
-    ) -> tuple[int, _Seen]:
+    ) -> Decision:
         prepared, prompt = self.prepared, turn.new_prompt_tokens
-        deployment, output, context = _route(
-            CODES[self.policy.id],
+        chosen, output, context = _route(
+            self._code,
             prepared.deployments.fleet,
             prepared.rules,
             self._records,
-            session.row,
+            row,
             self._note,
             float(history),
             float(prompt),
@@ -426,41 +463,61 @@ class CarbonRouter:
             self._g_per_j,
             self._carbon_g,
         )
+        _, home, reason, missed, *gate = self._note[0].item()
+        p_back, saving_g, rebuild_g, next_gain_g = (None if math.isnan(g) else g for g in gate)
+        model, gpu, region = self._names[chosen] if chosen >= 0 else (None, None, None)
         seen_turn = Turn(float(history), float(prompt), output, context, difficulty, user)
-        return deployment, _Seen(
-            prepared, seen_turn, self._cached.copy(), intensity, self._carbon_g.copy()
+        return Decision(
+            session=turn.session,
+            deployment=chosen if chosen >= 0 else None,
+            model=model,
+            gpu=gpu,
+            region=region,
+            reason=reasons.WORDS[reason],
+            cached_tokens=int(self._cached[chosen]) if chosen >= 0 else 0,
+            home=home if home >= 0 else None,
+            missed_ceiling=missed,
+            p_back=p_back,
+            saving_g=saving_g,
+            rebuild_g=rebuild_g,
+            next_gain_g=next_gain_g,
+            _seen=_Seen(prepared, seen_turn, self._cached.copy(), intensity, self._carbon_g.copy()),
         )
 
-    def _decision(self, turn: LiveTurn, deployment: int, seen: _Seen) -> Decision:
-        note, deployments = self._note[0], self.prepared.deployments
-        asked = not math.isnan(note["p_back"])
-        decision = Decision(
-            session=turn.session,
-            deployment=None,
-            model=None,
-            gpu=None,
-            region=None,
-            reason=reasons.WORDS[int(note["reason"])],
-            cached_tokens=0,
-            home=int(note["home"]) if note["home"] >= 0 else None,
-            missed_ceiling=bool(note["missed_ceiling"]),
-            p_back=float(note["p_back"]) if asked else None,
-            saving_g=float(note["saving_g"]) if asked else None,
-            rebuild_g=float(note["rebuild_g"]) if asked else None,
-            next_gain_g=float(note["next_gain_g"]) if asked else None,
-            _seen=seen,
-        )
-        if deployment < 0:
-            return decision
-        replica = deployments.replicas[deployments.fleet.pair[deployment]]
-        return replace(
-            decision,
-            deployment=int(deployment),
-            model=replica.model,
-            gpu=replica.gpu,
-            region=deployments.regions[deployments.fleet.region[deployment]].region,
-            cached_tokens=int(seen.cached[deployment]),
-        )
+    def _warm_up(self) -> None:
+        """Compile all that a turn needs, on a session that is forgotten again."""
+        name, region = "", next(iter(self._users))
+        user, difficulty = self._checked(LiveTurn(name, 0.0, 0, region, prompt=name))
+        turn = LiveTurn(name, 0.0, 0, region, difficulty)
+        self._table.of_all(float(self._table.start_s.max()))
+        session = self._open(name, 0.0)
+        cache.begin_turn(self._cached, self._last_s, 0, 0.0, self.prepared.rules.idle_s)
+        self._decide(turn, session.row, 0, user, difficulty, np.ones(len(self._regions)))
+        session.pending = (0, 0)
+        self.observe(name, 0, 0, 0)
+        self.forget(name)
+
+
+def _names(deployments: pd.DataFrame) -> list[tuple[str, str, str]]:
+    """Model, GPU type and region of each deployment."""
+    return list(deployments[["model", "gpu", "region"]].itertuples(index=False, name=None))
+
+
+def _whole(name: str, value: object, error: type[InputError] = TurnError) -> int:
+    """``value`` if it is a whole number that tokens can have."""
+    if not isinstance(value, Integral) or isinstance(value, bool):
+        raise error(f"{name} is {value!r}; it must be a whole number.")
+    number = int(value)
+    if not 0 <= number <= MAX_TOKENS:
+        raise error(f"{name} is {number}; it must be from 0 to {MAX_TOKENS:,}.")
+    return number
+
+
+def _number(name: str, value: object, error: type[InputError] = TurnError) -> float:
+    """``value`` if it is a finite number."""
+    if not isinstance(value, Real) or isinstance(value, bool) or not math.isfinite(value):
+        raise error(f"{name} is {value!r}; it must be a finite number.")
+    return float(value)
 
 
 @jit

@@ -8,9 +8,10 @@ import threading
 import numpy as np
 import pytest
 
-from carbonrouter_core import CarbonRouter, LiveTurn, Scenario, prepare, run_policy
+from carbonrouter_core import CarbonRouter, LiveTurn, Scenario, cache, prepare, run_policy
 from carbonrouter_core.engine import Prepared
-from carbonrouter_core.errors import InputError, IntensityError, ScenarioError
+from carbonrouter_core.errors import InputError, IntensityError, ScenarioError, TurnError
+from carbonrouter_core.router import _route
 
 START_S = 1_715_558_400.0  # 2024-05-13T00:00Z, the start of the default window
 
@@ -32,7 +33,10 @@ def replay_online(prepared: Prepared, policy_id: str, sessions: int) -> tuple[li
     row = 0
     regions = [site.region for site in prepared.deployments.regions]
     router = CarbonRouter(
-        prepared, policy_id, intensity=lambda region, _: intensity[row, regions.index(region)]
+        prepared,
+        policy_id,
+        intensity=lambda region, _: intensity[row, regions.index(region)],
+        forget_after_s=1e9,  # a replay forgets nothing
     )
     went, cached = [], []
     for s in range(sessions):
@@ -75,7 +79,8 @@ def test_online_decisions_are_those_of_the_replay(
 ) -> None:
     if copies == "all" and share == 1.0:
         share = 0.2  # the whole data once is enough
-    prepared = prepare(Scenario(trace=trace, copies=copies))
+    # the weight binds FairCarbon alone
+    prepared = prepare(Scenario(trace=trace, copies=copies, fairness_weight=20.0))
     sessions = int(prepared.placed.trace.n_sessions * share)
     rows = slice(0, int(prepared.placed.trace.offsets[sessions]))
     went, cached = replay_online(prepared, policy_id, sessions)
@@ -156,20 +161,61 @@ def test_difficulty_can_be_read_from_the_prompt(prepared: Prepared) -> None:
         ({"user_region": "mars"}, "Unknown user region 'mars'"),
         ({"difficulty": None}, "Give the difficulty"),
         ({"difficulty": math.nan}, "finite"),
+        ({"difficulty": "hard"}, "difficulty is 'hard'"),
         ({"prompt": -1}, "new_prompt_tokens is -1"),
+        ({"prompt": 1.5}, "new_prompt_tokens is 1.5; it must be a whole number"),
+        ({"prompt": "9"}, "new_prompt_tokens is '9'"),
+        ({"prompt": True}, "new_prompt_tokens is True"),
+        ({"prompt": None}, "new_prompt_tokens is None"),
+        ({"at_s": math.inf}, "start_s is inf"),
+        ({"session": 7}, "session is 7; it must be text"),
+        ({"session": ["s"]}, "session is"),
+        ({"user_region": ["us-west2"]}, "user_region is"),
         ({"history_tokens": 10**12}, "history_tokens"),
+        ({"history_tokens": 0.5}, "history_tokens is 0.5"),
         ({"max_tokens": -5}, "max_tokens"),
+        ({"max_tokens": "many"}, "max_tokens is 'many'"),
+        ({"context_tokens": math.nan}, "context_tokens is nan"),
+        ({"context_tokens": -1}, "context_tokens is -1"),
         ({"cached_tokens": {999: 0}}, "unknown deployment 999"),
+        ({"cached_tokens": {"0": 0}}, "cached_tokens is '0'"),
+        ({"cached_tokens": {0: 0.5}}, "cached_tokens is 0.5"),
         ({"cached_tokens": {0: 5}}, "history has 0 tokens"),
+        ({"cached_tokens": [5]}, "by deployment"),
     ],
 )
 def test_a_turn_that_cannot_be_is_refused_and_changes_nothing(
     prepared: Prepared, given: dict, what: str
 ) -> None:
     router = CarbonRouter(prepared)
-    with pytest.raises(InputError, match=what):
+    with pytest.raises(TurnError, match=what):
         router.route(turn(**given))
     assert len(router) == 0
+
+
+@pytest.mark.parametrize(
+    ("given", "what"),
+    [
+        ({"prompt": 5}, "prompt, as text"),
+        ({"prompt": "go on", "previous_prompt": 5}, "previous_prompt"),
+    ],
+)
+def test_a_text_that_is_none_is_refused(prepared: Prepared, given: dict, what: str) -> None:
+    router = CarbonRouter(prepared)
+    with pytest.raises(TurnError, match=what):
+        router.route(LiveTurn("s", START_S, 5, "us-west2", **given))
+    with pytest.raises(TurnError, match="no LiveTurn"):
+        router.route("s")  # type: ignore[arg-type]
+
+
+def test_numbers_may_come_from_numpy(prepared: Prepared) -> None:
+    router, other = CarbonRouter(prepared), CarbonRouter(prepared)
+    plain = router.route(turn(prompt=400, difficulty=-1.0))
+    given = {"prompt": np.int64(400), "difficulty": np.float64(-1.0), "at_s": np.float64(0.0)}
+    assert other.route(turn(**given)) == plain
+    other.observe("s", np.int64(plain.deployment), np.int32(0), np.int64(10))
+    router.observe("s", plain.deployment, 0, 10)
+    assert other.route(turn(at_s=5)) == router.route(turn(at_s=5))
 
 
 def test_time_does_not_go_backwards(prepared: Prepared) -> None:
@@ -187,6 +233,57 @@ def test_no_intensity_is_made_up(prepared: Prepared, value: object) -> None:
     assert len(router) == 0
 
 
+@pytest.mark.parametrize("error", [KeyError("zone"), ConnectionError("no route"), TimeoutError()])
+def test_a_grid_service_that_fails_is_an_intensity_error(
+    prepared: Prepared, error: Exception
+) -> None:
+    def ask(region: str, time_s: float) -> float:
+        raise error
+
+    router = CarbonRouter(prepared, intensity=ask)
+    with pytest.raises(IntensityError, match=f"could not be had: {type(error).__name__}") as raised:
+        router.route(turn())
+    assert raised.value.__cause__ is error
+    assert len(router) == 0
+
+
+def test_the_grid_service_may_use_the_router_itself(prepared: Prepared) -> None:
+    """It is asked outside the lock: a slow one holds up nobody else."""
+    router: CarbonRouter
+
+    def ask(region: str, time_s: float) -> float:
+        other = threading.Thread(target=router.forget, args=("nobody",))
+        other.start()
+        other.join(timeout=30)
+        assert not other.is_alive()
+        return 100.0 + len(router)
+
+    router = CarbonRouter(prepared, intensity=ask)
+    assert router.route(turn()).deployment is not None
+
+
+@pytest.mark.parametrize("knowledge", ["current", "persistence", "usual-7d"])
+def test_without_a_callable_the_series_tell_what_the_scenario_lets_policies_know(
+    knowledge: str,
+) -> None:
+    prepared = prepare(Scenario(intensity_knowledge=knowledge))
+    placed, trace = prepared.placed, prepared.placed.trace
+    router = CarbonRouter(prepared, "cleanest-region")
+    decided = run_policy(prepared, "cleanest-region").decisions.deployment
+    for row in trace.offsets[:200]:
+        p, o = int(trace.new_prompt_tokens[row]), int(trace.output_tokens[row])
+        start_s = prepared.scenario.window_start_s + placed.start_s[row]
+        live = LiveTurn(
+            f"s{row}",
+            float(start_s),
+            p,
+            placed.user_regions[placed.user[row]],
+            float(placed.difficulty[row]),
+            context_tokens=p + o,
+        )
+        assert router.route(live).deployment == decided[row]
+
+
 def test_observing_needs_a_turn_being_served(prepared: Prepared) -> None:
     router = CarbonRouter(prepared)
     with pytest.raises(InputError, match="no turn being served"):
@@ -195,17 +292,42 @@ def test_observing_needs_a_turn_being_served(prepared: Prepared) -> None:
     wrong_calls: tuple[tuple[object, object, object], ...] = (
         (999, 0, 10),
         (0, 10**6, 10),
+        (0, 1, 10),  # the first turn has no history that could be cached
+        (-1, 0, 10),
         (0, 0, -1),
+        (True, 0, 10),
         (1.5, 0, 10),
         (0, "0", 10),
         (0, 0, 2.5),
     )
     for wrong in wrong_calls:
-        with pytest.raises(InputError):
+        with pytest.raises(TurnError):
             router.observe("s", *wrong)  # type: ignore[arg-type]
     router.observe("s", 0, 0, 10)
     with pytest.raises(InputError, match="no turn being served"):
         router.observe("s", 0, 0, 10)
+
+
+def test_a_session_too_old_is_forgotten_even_if_it_comes_back(prepared: Prepared) -> None:
+    router = CarbonRouter(prepared, forget_after_s=7200)
+    router.observe("s", router.route(turn(prompt=4000)).deployment, 0, 300)
+    router.route(turn("other", at_s=7000))
+    back = router.route(turn(at_s=7201))
+    assert back.candidates()["recompute_g"].max() == 0.0  # no history: a new session
+    assert len(router) == 2
+    remembered = CarbonRouter(prepared, forget_after_s=7200)
+    remembered.observe("s", remembered.route(turn(prompt=4000)).deployment, 0, 300)
+    assert remembered.route(turn(at_s=7200)).candidates()["recompute_g"].max() > 0.0
+
+
+def test_nothing_is_left_to_compile_for_the_first_turn(prepared: Prepared) -> None:
+    router = CarbonRouter(prepared)
+    compiled = [_route, cache.begin_turn, cache.end_turn]
+    before = [len(function.signatures) for function in compiled]
+    router.observe("s", router.route(turn(at_s=0)).deployment, 0, 10)
+    router.route(turn(at_s=5, history_tokens=7, cached_tokens={0: 3}, max_tokens=9))
+    assert [len(function.signatures) for function in compiled] == before
+    assert min(before) > 0
 
 
 def test_sessions_are_forgotten_by_age_and_by_number(prepared: Prepared) -> None:
@@ -213,6 +335,8 @@ def test_sessions_are_forgotten_by_age_and_by_number(prepared: Prepared) -> None
     for i in range(5):
         router.route(turn(f"s{i}", at_s=i))
     assert len(router) == 3 and router.forgotten == 2
+    with pytest.raises(TurnError, match="forgotten meanwhile"):
+        router.observe("s0", 0, 0, 10)
     router.route(turn("late", at_s=20_000))
     assert len(router) == 1
     router.forget("late")

@@ -25,22 +25,32 @@ def serve(router: CarbonRouter, session: str, at_s: float, difficulty: float = -
     router.observe(session, decision.deployment, decision.cached_tokens, 280)
 
 
+TEXT = "Could you compare how the two proofs treat convergence of the series? " * 6
+"""A prompt of 420 characters: about 100 tokens."""
+
+
+@pytest.mark.parametrize("given", ["callable", "series", "text"])
 @pytest.mark.parametrize(
     "policy_id", ["carbonrouter", "carbonrouter-no-gate", "carbonrouter-lookahead", "faircarbon"]
 )
-def test_a_decision_takes_less_than_100_us(prepared: Prepared, policy_id: str) -> None:
-    router = CarbonRouter(prepared, policy_id, intensity=lambda region, time_s: 200.0)
-    serve(router, "warm up", 0)
-    turns, deciding_s = 4000, 0.0
+def test_a_decision_takes_less_than_100_us(prepared: Prepared, policy_id: str, given: str) -> None:
+    """Intensity from a cheap callable or the built-in series; difficulty given, or from text."""
+    ask = (lambda region, time_s: 200.0) if given == "callable" else None
+    router = CarbonRouter(prepared, policy_id, intensity=ask)
+    turns, took_s = 4000, []
     for i in range(turns):
-        session = f"s{i % 200}"
-        turn = LiveTurn(session, START_S + i, 70, "us-west2", -1.2 + 0.1 * (i % 17))
+        session, difficulty = f"s{i % 200}", -1.2 + 0.1 * (i % 17)
+        turn = LiveTurn(session, START_S + i, 70, "us-west2", difficulty)
+        if given == "text":
+            turn = LiveTurn(session, START_S + i, 100, "us-west2", prompt=f"{i} {TEXT}")
         before = time.thread_time()
         decision = router.route(turn)
-        deciding_s += time.thread_time() - before
-        router.observe(session, decision.deployment, decision.cached_tokens, 280)
-    print(f"\n{policy_id}: {deciding_s / turns * 1e6:.0f} µs a decision at 60 deployments")
-    assert deciding_s / turns < 100e-6
+        took_s.append(time.thread_time() - before)
+        router.observe(session, decision.deployment, 0, 280)
+    mean_us, worst_us = sum(took_s) / turns * 1e6, max(took_s) * 1e6
+    print(f"\n{policy_id}, {given}: {mean_us:.0f} µs a decision at 60 deployments", end="")
+    print(f", {took_s[0] * 1e6:.0f} µs the first, {worst_us:.0f} µs at most")
+    assert mean_us < 100
 
 
 @pytest.mark.parametrize("copies", ["latest", "all"])

@@ -66,12 +66,11 @@ def draw_other_policies(
     """The bars of all policies, and how much of the possible saving is reached."""
     others = cache.others(shown.router)
     rows, reference_g = summary.copy(), dict(below.same_kwh_g)
+    style = {"names": below.names, "present": shown.present}
 
     def redraw(key: str) -> None:
         order = [*cache.main(shown.router), *others]
-        chart = charts.policy_bars(
-            rows, reference_g, mass, order=order, names=below.names, present=shown.present
-        )
+        chart = charts.policy_bars(rows, reference_g, mass, order=order, **style)
         with bars:
             charts.show(chart, key=key)
 
@@ -84,9 +83,7 @@ def draw_other_policies(
             drawn_at = time.monotonic()
     with gap.container():
         carbon_g = rows["carbon_g"]
-        closed = charts.gap_closed(
-            carbon_g, shown.router, mass, names=below.names, present=shown.present
-        )
+        closed = charts.gap_closed(carbon_g, shown.router, mass, **style)
         charts.show(closed, key="gap")
         page.note(answer.possible(carbon_g, shown.scenario, below.names, mass))
 

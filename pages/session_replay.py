@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from html import escape
+
 import streamlit as st
 
 from carbonrouter_core.session_story import Story
 from pages.components import cache, conversations, page, theme
-from pages.components import formatting as fmt
 
 
 def draw(shown: page.Page) -> None:
@@ -14,11 +15,11 @@ def draw(shown: page.Page) -> None:
     with page.busy("Replaying every conversation under both routers\N{HORIZONTAL ELLIPSIS}"):
         choice = conversations.pick(shown)
     if choice.session is None:
-        page.problem("No such conversation", choice.problem)
+        page.problem("No conversation to replay", choice.problem)
         return
     if shown.present:
         row = choice.table.loc[choice.session]
-        page.note(f"Conversation of {fmt.plain(conversations.describe(row))}.")
+        page.note(f"Conversation of {escape(conversations.describe(row))}.")
     stories = conversations.replay(shown, choice)
     if not shown.present:
         turn_tables(stories)

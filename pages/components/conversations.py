@@ -6,7 +6,7 @@ not there while presenting or on another page.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pandas as pd
 import streamlit as st
@@ -31,6 +31,8 @@ ORDERS: dict[str, tuple[str, int]] = {
 OFFERED = 20
 """Conversations listed for each of them."""
 FEW_IDS = 5
+MOST_CANDIDATES = 250_000
+"""Turns times deployments of a conversation that is handed to a browser: about 15 MB."""
 
 _KEPT = "replay_choice"
 
@@ -74,6 +76,21 @@ def _table(scenario_key: str, router: str, other: str, _run: core.Comparison) ->
 
 def pick(shown: Page) -> Choice:
     """The choice; its widgets unless the page is being presented."""
+    choice = _pick(shown)
+    if choice.session is None:
+        return choice
+    turns = int(choice.table.at[choice.session, "turns"])
+    most = MOST_CANDIDATES // len(choice.run.prepared.deployments)
+    if turns <= most:
+        return choice
+    why = (
+        f"This conversation has {fmt.number(turns)} turns; with so many deployments, up to "
+        f"{fmt.number(most)} can be stepped through. Pick another one."
+    )
+    return replace(choice, session=None, problem=why)
+
+
+def _pick(shown: Page) -> Choice:
     columns = None if shown.present else st.columns([1.3, 3, 1.6])
     known = policies(shown)
     if columns is None:

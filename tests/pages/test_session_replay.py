@@ -226,7 +226,7 @@ def test_a_conversation_is_found_by_its_id(open_page: Callable[..., AppTest]) ->
     assert sent(app)[0]["key"] == "sharegpt/2748"
 
     app.text_input(key="replay-id").set_value("<b>nobody").run()
-    assert "No such conversation" in problem(app) and "nobody" in problem(app)
+    assert "No conversation to replay" in problem(app) and "nobody" in problem(app)
     assert "<b>nobody" not in problem(app)
     assert not app.get("bidi_component")
 
@@ -282,6 +282,8 @@ def test_the_choice_outlives_presenting(open_page: Callable[..., AppTest]) -> No
     header, _ = sent(app)
     assert header["present"] and header["key"] == before["key"]
     assert not app.selectbox, "no controls while presenting"
+    (said,) = [one.proto.body for one in app.get("html") if "Conversation of" in one.proto.body]
+    assert chosen in said, "as it is, with nothing escaped for Markdown"
     app.toggle(key="present").set_value(False).run()
     assert sent(app)[0]["key"] == before["key"]
     assert app.selectbox(key="replay-session").options[2] == chosen
@@ -299,6 +301,18 @@ def test_where_there_is_no_such_conversation_the_page_says_so(
     app.selectbox(key="replay-by").set_value("Longest").run()
     header, columns = sent(app)
     assert columns["a_carbon"].sum() == columns["b_carbon"].sum(), "one deployment, all equal"
+
+
+def test_a_conversation_too_long_for_a_browser_is_not_sent_there(
+    open_page: Callable[..., AppTest], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(conversations, "MOST_CANDIDATES", 299 * 45)
+    app = open_page()
+
+    assert "This conversation has 300 turns" in problem(app) and "up to 299" in problem(app)
+    assert not app.get("bidi_component")
+    app.selectbox(key="replay-session").select_index(2).run()
+    assert sent(app)[0]["turns"] == 283
 
 
 def test_a_scenario_that_cannot_be_run_is_explained(open_page: Callable[..., AppTest]) -> None:

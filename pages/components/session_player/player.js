@@ -520,12 +520,13 @@ class Player {
       const wide = (region.city.length + 6) * size * 0.54;
       const tall = size * 1.3;
       const away = radius + 11; // room for the ring of a move
+      const middle = Math.min(Math.max(x - wide / 2, 4), this.width - wide - 4);
       const box = this.freest(
         [
           [x + away, y - tall / 2, wide, tall],
           [x - away - wide, y - tall / 2, wide, tall],
-          [x - wide / 2, y - away - tall, wide, tall],
-          [x - wide / 2, y + away, wide, tall],
+          [middle, y - away - tall, wide, tall],
+          [middle, y + away, wide, tall],
         ],
         [...this.dots, ...this.labelBoxes],
       );
@@ -706,7 +707,7 @@ class Player {
       let node = this.trailNodes.get(key);
       if (!node) {
         const [side, a, b] = key.split(" ").map(Number);
-        const bend = (side === 0 ? BEND : -BEND) * 0.8;
+        const bend = side === 0 ? 0.8 * BEND : -0.5 * BEND; // two lines where both went
         node = element("svg:path", {
           class: `of-${SIDES[side]}`,
           d: arc(this.sitesAt[a], this.sitesAt[b], bend).path,

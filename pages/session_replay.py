@@ -7,7 +7,7 @@ from html import escape
 import streamlit as st
 
 from carbonrouter_core.session_story import Story
-from pages.components import cache, conversations, page, theme
+from pages.components import cache, conversations, decisions, page
 
 
 def draw(shown: page.Page) -> None:
@@ -30,7 +30,8 @@ def draw(shown: page.Page) -> None:
 def turn_tables(stories: tuple[Story, Story]) -> None:
     """Every turn as a table, for those who would rather read, or take it away."""
     with st.expander("All turns as a table"):
-        tabs = st.tabs([theme.name(story.policy_id) for story in stories])
+        names = [decisions.policy_name(story.policy_id, story.prepared) for story in stories]
+        tabs = st.tabs(names)
         for tab, story in zip(tabs, stories, strict=True):
             tab.dataframe(story.turn_table(), hide_index=True, key=f"turns-{story.policy_id}")
 

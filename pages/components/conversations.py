@@ -7,6 +7,7 @@ not there while presenting or on another page.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
 
 import pandas as pd
 import streamlit as st
@@ -15,7 +16,7 @@ import carbonrouter_core as core
 from carbonrouter_core.results import saving_percent
 from carbonrouter_core.session_story import Story, session_table, tell
 from carbonrouter_core.tables import unknown
-from pages.components import cache, player, theme
+from pages.components import cache, decisions, player, theme
 from pages.components import formatting as fmt
 from pages.components.page import Page
 
@@ -98,7 +99,9 @@ def _pick(shown: Page) -> Choice:
         other = other if other in known else known[0]
     else:
         with columns[2]:
-            other = str(_choose("Compared with", known, "other", format_func=theme.name))
+            prepared = cache.comparison(shown.scenario, shown.router).prepared
+            named = partial(decisions.policy_name, prepared=prepared)
+            other = str(_choose("Compared with", known, "other", format_func=named))
     run = cache.pair(shown.scenario, shown.router, other)
     table = _table(shown.scenario.key, shown.router, other, run)
     if columns is None:

@@ -6,10 +6,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
+import carbonrouter_core as core
 from carbonrouter_core import feasibility
-from carbonrouter_core.policies import POLICIES, reasons
+from carbonrouter_core.engine import Prepared
+from carbonrouter_core.policies import reasons
+from carbonrouter_core.results import optimum_label
 from carbonrouter_core.session_story import Story
 from pages.components import formatting as fmt
+from pages.components import theme
 
 
 @dataclass(frozen=True)
@@ -22,6 +26,13 @@ class Words:
     """The reason, as the engine gives it."""
     numbers: str
     """What was weighed, with figures; "" where nothing was."""
+
+
+def policy_name(policy_id: str, prepared: Prepared) -> str:
+    """What a policy is called here: the optimum by that name only where it is proven to be it."""
+    if policy_id == core.OPTIMUM:
+        return optimum_label(prepared.optimum_is_exact)
+    return theme.name(policy_id)
 
 
 def in_words(story: Story, mass: fmt.Mass) -> list[Words]:
@@ -70,8 +81,9 @@ def _verdict(story: Story, turn: int) -> str:
 def _why(story: Story, turn: int) -> str:
     code = int(story.decisions.reason[turn])
     if code == reasons.RULE:
-        rule = POLICIES[story.policy_id].rule
-        return f"Its rule: {rule}."
+        if story.policy_id == core.OPTIMUM and not story.prepared.optimum_is_exact:
+            return "The best plan found with the future of each session known."
+        return f"Its rule: {core.POLICIES[story.policy_id].rule}."
     return reasons.WORDS[code]
 
 

@@ -133,7 +133,7 @@ def _policy(story: Story, mass: fmt.Mass) -> dict[str, Any]:
     words = decisions.in_words(story, mass)
     known = core.POLICIES[story.policy_id]
     return {
-        "name": theme.name(story.policy_id),
+        "name": decisions.policy_name(story.policy_id, story.prepared),
         "ahead": bool(np.isfinite(story.candidates.to_come_g).any()),
         "knows": known.knows_output,
         "note": " ".join(_notes(story)),

@@ -245,6 +245,17 @@ def test_another_policy_can_be_compared_with(
     assert columns["b_carbon"].sum() == pytest.approx(sticky[longest], rel=1e-9)
 
 
+def test_the_optimum_is_called_so_only_where_it_is_proven(
+    open_page: Callable[..., AppTest],
+) -> None:
+    for copies, name in (("latest", "Hindsight optimum"), ("all", "Best found in hindsight")):
+        app = open_page(Scenario(copies=copies, window_days=1))
+        app.selectbox(key="replay-other").set_value("hindsight-optimum").run()
+        assert not app.exception
+        assert name in app.selectbox(key="replay-other").options
+        assert sent(app)[0]["policies"][1]["name"] == name
+
+
 def test_a_description_of_a_conversation() -> None:
     row = pd.Series(
         {

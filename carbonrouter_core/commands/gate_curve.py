@@ -148,19 +148,21 @@ def _sums(cell: Prepared, run: Run) -> dict[str, tuple[float, float, float]]:
 def best_threshold(points: Iterable[Point]) -> float | None:
     """The threshold that the training half chooses; None where it rules all of them out.
 
-    The least mean carbon over the cells, of those that are nowhere more than
-    :data:`MOST_ABOVE_NO_GATE_PERCENT` above no gate; the lowest of equals.
+    The least mean carbon over the cells, of the thresholds that keep every cell within
+    :data:`MOST_ABOVE_NO_GATE_PERCENT` of no gate, and that no higher one breaks: a higher threshold
+    is more cautious, so that one below a breach passes by luck. The lowest of equals.
     """
     above: dict[float, list[float]] = {}
     for point in points:
         if point.half == "training":
             above.setdefault(point.threshold, []).append(point.above_no_gate_percent)
-    allowed = {
-        threshold: float(np.mean(cells))
-        for threshold, cells in above.items()
-        if max(cells) <= MOST_ABOVE_NO_GATE_PERCENT
-    }
-    return min(sorted(allowed), key=allowed.__getitem__) if allowed else None
+    best, least = None, np.inf
+    for threshold in sorted(above, reverse=True):
+        if max(above[threshold]) > MOST_ABOVE_NO_GATE_PERCENT:
+            break
+        if (mean := float(np.mean(above[threshold]))) <= least:
+            best, least = threshold, mean
+    return best
 
 
 def _summary(points: Sequence[Point]) -> str:

@@ -20,6 +20,9 @@ Progress = Callable[[float], None]
 COMPRESSION_LEVEL = 1
 """Of deflate: 6 takes three times as long for a tenth less, most of it being digits."""
 
+SUMMARY_SHARE, SESSIONS_SHARE = 0.15, 0.2
+"""Shares of the time that the first two files take, about; the decisions take the rest."""
+
 
 class Described(NamedTuple):
     """A column of a file of the bundle."""
@@ -78,12 +81,22 @@ def write_bundle(
     ``progress`` gets the share done and may raise to stop.
     """
     made = (generated_utc or datetime.now(UTC)).astimezone(UTC)
+    policies, before = len(comparison.runs), SUMMARY_SHARE + SESSIONS_SHARE
+    progress(0.0)
     described = [Described(file, field) for file, fields in FILES.items() for field in fields]
     sections: dict[str, Iterable[Any]] = {
         "summary.csv": [tables.SummaryRows(comparison)],
-        "by_session.csv": tables.by_session(comparison),
+        "by_session.csv": _told(
+            tables.by_session(comparison),
+            lambda rows: (rows.end - rows.first) / max(1, comparison.trace.n_sessions * policies),
+            lambda share: progress(SUMMARY_SHARE + SESSIONS_SHARE * share),
+        ),
         "by_region_hour.csv": tables.by_region_hour(comparison),
-        "decisions.csv": _told(tables.decisions(comparison), comparison, progress),
+        "decisions.csv": _told(
+            tables.decisions(comparison),
+            lambda rows: len(rows.turns) / max(1, comparison.trace.n_turns * policies),
+            lambda share: progress(before + (1 - before) * share),
+        ),
         "metadata.csv": [metadata(comparison, made)],
         "columns.csv": [described],
     }
@@ -132,16 +145,13 @@ class _Digest:
         return False
 
 
-def _told(
-    chunks: Iterator[tables.TurnRows], comparison: Comparison, progress: Progress
-) -> Iterator[tables.TurnRows]:
-    """``chunks``, telling ``progress`` how many of the decisions are written before each."""
-    total = max(1, comparison.trace.n_turns * len(comparison.runs))
-    done = 0
+def _told(chunks: Iterator[R], share_of: Callable[[R], float], progress: Progress) -> Iterator[R]:
+    """``chunks``, telling ``progress`` before each how much of them is written."""
+    done = 0.0
     for rows in chunks:
-        progress(done / total)
+        progress(done)
         yield rows
-        done += len(rows.turns)
+        done += share_of(rows)
 
 
 def _entry(name: str, made: datetime) -> zipfile.ZipInfo:

@@ -66,6 +66,24 @@ class PolicyRows:
         )
 
     @cached_property
+    def start_utc_s(self) -> np.ndarray:
+        """Start of each turn, epoch seconds, (turns,)."""
+        prepared = self.comparison.prepared
+        return prepared.scenario.window_start_s + prepared.placed.start_s
+
+    @cached_property
+    def recomputed_tokens(self) -> np.ndarray:
+        """History that was not cached where the turn was served; 0 where it is unserved."""
+        decisions = self.run.decisions
+        missing = self.comparison.trace.history_tokens - decisions.cached_tokens
+        return np.where(decisions.served, missing, 0)
+
+    @cached_property
+    def served_output_tokens(self) -> np.ndarray:
+        """Output tokens of each turn; 0 where it is unserved."""
+        return self.comparison.trace.output_tokens * self.run.decisions.served
+
+    @cached_property
     def it_energy_kwh(self) -> np.ndarray:
         """Energy of each turn without PUE, (turns,)."""
         pue = self.comparison.prepared.deployments.fleet.pue
@@ -269,18 +287,6 @@ class SessionRows:
         return np.where(trace.session_turns[self.sessions] > 0, values[first], np.nan)
 
 
-def _recomputed_tokens(rows: PolicyRows) -> np.ndarray:
-    decisions = rows.run.decisions
-    return np.where(
-        decisions.served, rows.comparison.trace.history_tokens - decisions.cached_tokens, 0
-    )
-
-
-def _start_utc_s(comparison: Comparison) -> np.ndarray:
-    prepared = comparison.prepared
-    return prepared.scenario.window_start_s + prepared.placed.start_s
-
-
 def _session_sum(name: str) -> Field[SessionRows]:
     return Field(name, "number", *FIGURES[name], lambda r: r.charged(name))
 
@@ -318,7 +324,7 @@ BY_SESSION: tuple[Field[SessionRows], ...] = (
         "time",
         "",
         "start of the first turn",
-        lambda r: r.of_first_turn(_start_utc_s(r.rows.comparison)),
+        lambda r: r.of_first_turn(r.rows.start_utc_s),
     ),
     Field(
         "turns",
@@ -346,14 +352,14 @@ BY_SESSION: tuple[Field[SessionRows], ...] = (
         "whole",
         "tokens",
         "output tokens of the served turns",
-        lambda r: r.counted(r.rows.comparison.trace.output_tokens * r.rows.run.decisions.served),
+        lambda r: r.counted(r.rows.served_output_tokens),
     ),
     Field(
         "recomputed_tokens",
         "whole",
         "tokens",
         "history tokens that were not cached where the turn was served",
-        lambda r: r.counted(_recomputed_tokens(r.rows)),
+        lambda r: r.counted(r.rows.recomputed_tokens),
     ),
     Field("it_energy_kwh", "number", *_IT, lambda r: r.total(r.rows.it_energy_kwh)),
     Field("energy_kwh", "number", *_FACILITY, lambda r: r.charged("energy_kwh")),
@@ -402,7 +408,7 @@ class RegionHourRows:
     @cached_property
     def hour(self) -> np.ndarray:
         """Hour of each turn, from the first, (turns,)."""
-        return ((_start_utc_s(self.rows.comparison) - self.first_s) // S_PER_HOUR).astype(np.int64)
+        return ((self.rows.start_utc_s - self.first_s) // S_PER_HOUR).astype(np.int64)
 
     @cached_property
     def hours(self) -> int:
@@ -629,7 +635,7 @@ DECISIONS: tuple[Field[TurnRows], ...] = (
         "time",
         "",
         "start of the turn, to the millisecond",
-        lambda r: r.of(_start_utc_s(r.rows.comparison)),
+        lambda r: r.of(r.rows.start_utc_s),
     ),
     Field(
         "user_region",

@@ -1,0 +1,89 @@
+"""Page Report and links in a browser: what is downloaded is what was built, and links travel."""
+
+from __future__ import annotations
+
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from carbonrouter_core import Scenario
+from carbonrouter_core.sharing import link_text
+
+from .tab import FIRST_RUN_MS, Tab
+
+pytestmark = pytest.mark.browser
+
+OpenTab = Callable[..., Tab]
+
+
+def open_report(tab: Tab) -> None:
+    tab.page.get_by_test_id("stSidebarNav").get_by_text("Report", exact=True).click()
+    tab.page.wait_for_selector("text=Take the figures away", timeout=FIRST_RUN_MS)
+
+
+def download(tab: Tab, kind: str, folder: Path) -> Path:
+    """Build, wait, download; the page can be used meanwhile."""
+    tab.page.locator(f".st-key-build-{kind} button").click()
+    button = tab.page.locator(f".st-key-download-{kind} button")
+    button.wait_for(timeout=FIRST_RUN_MS)
+    with tab.page.expect_download(timeout=FIRST_RUN_MS) as started:
+        button.click()
+    path = folder / started.value.suggested_filename
+    started.value.save_as(path)
+    return path
+
+
+def test_bundle_and_report_are_downloaded_whole(open_tab: OpenTab, tmp_path: Path) -> None:
+    tab = open_tab()
+    open_report(tab)
+    bundle = download(tab, "bundle", tmp_path)
+    with zipfile.ZipFile(bundle) as files:
+        assert files.testzip() is None
+        assert files.read("decisions.csv").count(b"\n") == 2 * 61_224 + 1
+    report = download(tab, "html", tmp_path)
+    assert report.suffix == ".html"
+    tab.shot("report-page")
+    page = tab.page.context.new_page()
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.url))
+    page.goto(report.as_uri())
+    assert page.locator("svg").count() == 4
+    assert "less CO2e than FairCarbon" in page.locator(".answer").inner_text()
+    assert len(asked) == 1
+    assert not tab.foreign_requests()
+    assert not tab.errors
+
+
+def test_a_shared_link_opens_the_same_scenario_elsewhere(open_tab: OpenTab) -> None:
+    tab = open_tab()
+    tab.page.get_by_role("button", name="Share").click()
+    link = tab.page.get_by_test_id("stCode").locator("code").inner_text()
+    assert link.startswith(f"{tab.origin}/?s=1.")
+    assert len(link) < 2000
+    sent = link_text(Scenario(name="<b>Sent</b>", idle_s=600.0))
+    tab.page.goto(f"{tab.origin}/?s={sent}")
+    tab.wait_until_done()
+    assert "Scenario <b>Sent</b>" in tab.text(".cr-strip")
+    assert "cache lifetime" in tab.text(".cr-strip")
+    assert "?s=" not in tab.page.url  # the address stands for the tab, which may change
+    tab.page.goto(f"{tab.origin}/?s={sent[:-8]}")
+    tab.wait_until_done()
+    assert "The link could not be opened" in tab.page.inner_text("body")
+    assert "exactly as preset Paper" in tab.text(".cr-strip")
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_it_fits_a_phone(open_tab: OpenTab, scheme: str) -> None:
+    tab = open_tab(390, 844, scheme)
+    tab.page.goto(f"{tab.origin}/take-away")
+    tab.page.wait_for_selector("text=Take the figures away", timeout=FIRST_RUN_MS)
+    tab.page.wait_for_timeout(1500)
+    assert tab.page.evaluate("document.documentElement.scrollWidth") <= 390
+    right = tab.page.evaluate(
+        "Math.max(...[...document.querySelectorAll('[data-testid=stMain] button')]"
+        ".map(e => e.getBoundingClientRect().right))"
+    )
+    assert right <= 390
+    tab.shot(f"report-phone-{scheme}")

@@ -27,7 +27,7 @@ def download(tab: Tab, kind: str, folder: Path) -> Path:
     """Build, wait, download; the page can be used meanwhile."""
     tab.page.locator(f".st-key-build-{kind} button").click()
     button = tab.page.locator(f".st-key-download-{kind} button")
-    button.wait_for(timeout=FIRST_RUN_MS)
+    button.wait_for(timeout=2 * FIRST_RUN_MS)  # other policies may still be compiled
     with tab.page.expect_download(timeout=FIRST_RUN_MS) as started:
         button.click()
     path = folder / started.value.suggested_filename

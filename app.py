@@ -21,6 +21,12 @@ st.navigation(
         st.Page(
             "pages/compare.py", title="Compare", icon=":material/balance:", url_path="comparison"
         ),
+        st.Page(
+            "pages/sensitivity.py",
+            title="Sensitivity",
+            icon=":material/monitoring:",
+            url_path="what-matters",
+        ),
         # An address that is no file name under pages/: Streamlit would run that file by itself,
         # without this one, for whoever opens the link first.
         st.Page(

@@ -91,16 +91,16 @@ def most_important(bars: Sequence[Swing]) -> str:
         f"{_percent(first.low_percent)} to {_percent(first.high_percent)}"
     )
     if len(moving) > 1:
-        text += f"; next is {_in_text(moving[1].input)} ({moving[1].span_percent:.1f} points)"
+        text += f"; next is {label_in_text(moving[1].input)} ({moving[1].span_percent:.1f} points)"
     text += "."
     if noise is not None:
-        small = [_in_text(bar.input) for bar in moving if bar.span_percent <= noise]
+        small = [label_in_text(bar.input) for bar in moving if bar.span_percent <= noise]
         text += f" Another draw of times and users alone moves it by {noise:.1f} points"
         text += f"; no more than that do {', '.join(small)}." if small else "."
     return text
 
 
-def _in_text(one: SweepInput) -> str:
+def label_in_text(one: SweepInput) -> str:
     """What an input is called within a sentence: "quality floor", "PUE of all regions"."""
     return one.label if one.label[:2].isupper() else one.label[:1].lower() + one.label[1:]
 
@@ -136,7 +136,7 @@ class BreakEven:
         known = [saving for _, saving in self.looked_at if saving is not None]
         between = f"between {_shown(self.input, self.low)} and {_shown(self.input, self.high)}"
         if not known:
-            return f"No value of {_in_text(self.input)} {between} can run."
+            return f"No value of {label_in_text(self.input)} {between} can run."
         if not self.crossings:
             if min(known) > 0:
                 return f"{policy_label} emits less than {baseline_label} everywhere {between}."
@@ -145,7 +145,7 @@ class BreakEven:
             return f"{policy_label} and {baseline_label} never change places {between}."
         where = ", ".join(f"{value:,.4g} {self.input.unit}".strip() for value in self.crossings)
         wins = "stops" if known[0] > 0 else "begins"
-        return f"{policy_label} {wins} winning at {_in_text(self.input)} = {where}."
+        return f"{policy_label} {wins} winning at {label_in_text(self.input)} = {where}."
 
 
 def break_even(

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any, TypeVar
 
 import streamlit as st
 
 import carbonrouter_core as core
-from pages.components import cache, page, saved, sides, theme
+from pages.components import cache, kept, page, saved, sides, theme
 from pages.components import formatting as fmt
 from pages.components.sides import Side
-
-T = TypeVar("T")
 
 MODES = {"policies": "Policies on this scenario", "scenarios": "Scenarios under one policy"}
 MODE, SCENARIOS = "compare-mode", "compare-scenarios"
@@ -32,29 +29,11 @@ MOST_SCENARIOS = 6
 
 def open_with(name: str) -> None:
     """Go to page Compare with the scenario on screen beside the saved one ``name``."""
-    st.session_state[_kept(MODE)] = "scenarios"
-    st.session_state[_kept(SCENARIOS)] = [ON_SCREEN, f"saved:{name}"]
+    st.session_state[kept.place(MODE)] = "scenarios"
+    st.session_state[kept.place(SCENARIOS)] = [ON_SCREEN, f"saved:{name}"]
     for key in (MODE, SCENARIOS):
         st.session_state.pop(key, None)
     st.switch_page("pages/compare.py")
-
-
-def _kept(key: str) -> str:
-    """Where a choice is kept while its widget is on no page."""
-    return f"kept:{key}"
-
-
-def _restore(key: str, default: Any, allowed: Callable[[Any], bool]) -> None:
-    """Fill a widget with what was chosen last, as far as it can still be chosen."""
-    value = st.session_state.get(key, st.session_state.get(_kept(key), default))
-    if isinstance(value, list):
-        value = [item for item in value if allowed(item)] or default
-    st.session_state[key] = value if isinstance(value, list) or allowed(value) else default
-
-
-def _keep(key: str, value: T) -> T:
-    st.session_state[_kept(key)] = value
-    return value
 
 
 def choose(shown: page.Page) -> tuple[list[Side], Side | None]:
@@ -62,12 +41,12 @@ def choose(shown: page.Page) -> tuple[list[Side], Side | None]:
 
     None where there is nothing to compare; the page then says why.
     """
-    _restore(MODE, "policies", MODES.__contains__)
+    kept.restore(MODE, "policies", MODES.__contains__)
     with st.container(key="compare-choice"):
         mode = st.segmented_control(
             "Compare", list(MODES), format_func=MODES.__getitem__, key=MODE, required=True
         )
-        _keep(MODE, mode)
+        kept.keep(MODE, mode)
         jobs = _policies(shown) if mode == "policies" else _scenarios(shown)
     found = _run(jobs)
     if not found:
@@ -75,7 +54,7 @@ def choose(shown: page.Page) -> tuple[list[Side], Side | None]:
     by_name = {f"{number}:{side.name}": side for number, side in enumerate(found)}
     key = f"compare-against-{mode}"
     usual = next((n for n, side in by_name.items() if _is_usual(side, mode)), next(iter(by_name)))
-    _restore(key, usual, by_name.__contains__)
+    kept.restore(key, usual, by_name.__contains__)
     against = st.selectbox(
         "Hold the others against",
         list(by_name),
@@ -83,7 +62,7 @@ def choose(shown: page.Page) -> tuple[list[Side], Side | None]:
         key=key,
         width=420,
     )
-    return found, by_name[_keep(key, against)]
+    return found, by_name[kept.keep(key, against)]
 
 
 def _is_usual(side: Side, mode: str) -> bool:
@@ -101,9 +80,9 @@ def _policies(shown: page.Page) -> Jobs:
     first = list(FIRST_POLICIES)
     if shown.scenario.copies == "all":  # there it is a search that takes its time
         first.remove(core.OPTIMUM)
-    _restore(key, first, core.POLICIES.__contains__)
+    kept.restore(key, first, core.POLICIES.__contains__)
     chosen = st.multiselect("Policies", list(core.POLICIES), format_func=theme.name, key=key)
-    _keep(key, chosen)
+    kept.keep(key, chosen)
     # Dash and mark go by the place among all policies: adding one changes no other.
     return [
         (theme.name(name), partial(sides.of_policy, shown.scenario, name, number))
@@ -118,7 +97,7 @@ def _scenarios(shown: page.Page) -> Jobs:
     names = {ON_SCREEN: f"On screen: {shown.scenario.name}"}
     names |= {f"saved:{name}": name for name in stored}
     names |= {f"preset:{name}": f"Preset {name}" for name in core.PRESETS}
-    _restore(SCENARIOS, _first_two(shown, list(stored)), names.__contains__)
+    kept.restore(SCENARIOS, _first_two(shown, list(stored)), names.__contains__)
     left, right = st.columns([2, 1], gap="medium", vertical_alignment="bottom")
     chosen = left.multiselect(
         "Scenarios",
@@ -128,11 +107,11 @@ def _scenarios(shown: page.Page) -> Jobs:
         max_selections=MOST_SCENARIOS,
         help="Save a scenario under a name on page Scenario to have it here.",
     )
-    _keep(SCENARIOS, chosen)
+    kept.keep(SCENARIOS, chosen)
     key = "compare-policy"
-    _restore(key, shown.router, core.POLICIES.__contains__)
+    kept.restore(key, shown.router, core.POLICIES.__contains__)
     policy_id = right.selectbox("Policy", list(core.POLICIES), format_func=theme.name, key=key)
-    _keep(key, policy_id)
+    kept.keep(key, policy_id)
 
     def scenario(name: str) -> core.Scenario:
         if name == ON_SCREEN:

@@ -16,7 +16,7 @@ from pages.components.report_jobs import Built, CancelledError, Job
 
 JOB, DONE = "report-job", "report-built"
 POLICIES = "report-policies"
-BYTES_PER_MB = 1e6
+BYTES_PER_KB, BYTES_PER_MB = 1e3, 1e6
 
 
 @dataclass
@@ -112,9 +112,8 @@ def _one(
         bar.caption("Choose at least one policy.")
     if ready:
         file: Built = built[1]
-        size = file.size_bytes / BYTES_PER_MB
         bar.download_button(
-            f"Download ({fmt.significant(size, 2)} MB)",
+            f"Download ({_size(file.size_bytes)})",
             file.path.read_bytes,
             file_name=file.file_name,
             mime=file.mime,
@@ -127,6 +126,12 @@ def _one(
             bar.caption(f"Run {file.run_id}")
     elif built is not None:
         bar.caption("The scenario or the choice has changed since it was built.")
+
+
+def _size(size_bytes: int) -> str:
+    if size_bytes < BYTES_PER_MB:
+        return f"{fmt.number(size_bytes / BYTES_PER_KB)} kB"
+    return f"{fmt.significant(size_bytes / BYTES_PER_MB, 2)} MB"
 
 
 @st.fragment(run_every=0.5)

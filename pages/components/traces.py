@@ -74,6 +74,7 @@ def show_report(report: TraceReport) -> None:
     if report.refused:
         st.error(
             f"{fmt.plural(report.refused, 'row')} cannot be right, so nothing can be stored. "
+            f"The first: {fmt.plain(report.first_refusal)}. "
             "Mend what is listed below and bring the file again.",
             icon=":material/block:",
         )

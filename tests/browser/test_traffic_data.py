@@ -1,0 +1,64 @@
+"""Page Traffic data in a real browser: bring a log, read the report, use it, delete it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import expect
+
+from .tab import FIRST_RUN_MS, Tab
+
+pytestmark = pytest.mark.browser
+
+HEADER = "session,turn,new_prompt_tokens,output_tokens"
+ODD_NAME = "=SUM(1) <b>x 日本.csv"
+
+
+def test_a_log_is_checked_confirmed_used_and_deleted(
+    open_tab: Callable[..., Tab], tmp_path: Path
+) -> None:
+    rows = "".join(f"s{i % 40},{i // 40},{100 + i % 900},{50 + i % 300}\n" for i in range(400))
+    good, wrong = tmp_path / ODD_NAME, tmp_path / "wrong.csv"
+    good.write_text(f"{HEADER}\n{rows}")
+    wrong.write_text(f"{HEADER}\na,0,10,-5\n")
+    tab = open_tab()
+    page = tab.page
+    page.set_default_timeout(FIRST_RUN_MS)
+    expect.set_options(timeout=FIRST_RUN_MS)
+    tab.go_to("Traffic data", "[data-testid=stFileUploader]")
+
+    chooser = page.locator("[data-testid=stFileUploader] input[type=file]")
+    chooser.set_input_files(str(wrong))
+    page.get_by_role("button", name="Check").click()
+    expect(page.get_by_text("line 2: output_tokens must be").first).to_be_visible()
+    expect(page.get_by_role("button", name="Store only")).to_be_disabled()
+    tab.shot("traffic-data-refused")
+    page.get_by_role("button", name="Discard").click()
+    page.get_by_test_id("stFileChipDeleteBtn").get_by_role("button").first.click()
+
+    chooser.set_input_files(str(good))
+    page.get_by_role("button", name="Check").click()
+    expect(page.get_by_role("button", name="Store only")).to_be_enabled()
+    tab.shot("traffic-data-report")
+    page.get_by_role("textbox", name="Name", exact=True).fill("my <i>log</i>")
+    page.get_by_role("textbox", name="Name", exact=True).press("Enter")
+    page.get_by_role("button", name="Store and use in the scenario").click()
+    expect(page.get_by_role("button", name="Use in the scenario", exact=True)).to_be_disabled()
+    tab.shot("traffic-data-stored")
+
+    tab.go_to("Overview", ".cr-hero")
+    tab.wait_until_done()
+    assert "my <i>log</i>" in page.locator("body").inner_text()
+    tab.shot("traffic-data-used")
+
+    tab.go_to("Traffic data", "[data-testid=stFileUploader]")
+    tab.wait_until_done("[data-testid=stFileUploader]")
+    page.get_by_role("button", name="Delete", exact=True).click()
+    page.get_by_role("button", name="Yes, delete it").click()
+    expect(page.get_by_role("button", name="Delete", exact=True)).to_have_count(0)
+    tab.shot("traffic-data-deleted")
+    # the scenario that used it has gone back to the built-in chats
+    expect(page.get_by_text("exactly as preset")).to_be_visible()
+    assert tab.foreign_requests() == []

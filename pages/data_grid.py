@@ -39,6 +39,7 @@ def bring() -> None:
     if st.button("Check", type="primary", disabled=not files, key="grid-check"):
         st.session_state.pop(CHECKED, None)
         st.session_state[JOB] = grid_jobs.check(files, format_id, options)
+        st.rerun()  # what watches the job stands above
 
 
 @st.fragment(run_every=0.5)

@@ -98,7 +98,7 @@ def _knowledge(results: Sequence[KnowledgeResult], *, present: bool) -> None:
                     "Against the present known": fmt.percent(one.cost_percent, 2, signed=True),
                     "Saving against FairCarbon": fmt.percent(one.saving.value_percent),
                     "95 % interval": fmt.between(*one.saving[1:]),
-                    "": one.problem,
+                    "Note": one.problem,
                 }
                 for one in sorted(results, key=lambda one: one.policy != results[0].policy)
             ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -14,6 +15,7 @@ from carbonrouter_core import Scenario
 from carbonrouter_core.intensity.stored import stored_intensity
 from carbonrouter_core.sites import own_sites
 from carbonrouter_core.store import close_store
+from pages.components import grid_jobs
 
 ROOT = Path(__file__).resolve().parents[2]
 TIMEOUT_S = 180
@@ -119,6 +121,30 @@ def test_a_series_from_upload_to_use_to_gone(open_page: Callable[..., AppTest]) 
     assert set(frame(app, "Used")["Used"]) == {"built in"}
 
 
+def test_the_page_watches_a_check_and_can_stop_it(
+    open_page: Callable[..., AppTest], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    go_on = threading.Event()
+
+    def slow(*files: object, progress: Callable[[float], None], **said: object) -> None:
+        go_on.wait(60)
+        progress(0.5)
+
+    monkeypatch.setattr(grid_jobs, "stage_intensity", slow)
+    app = open_page()
+    app.file_uploader(key="grid-files").set_value(("a.csv", table(), "text/plain")).run()
+    app.button(key="grid-check").click().run()
+    assert any("Reading and checking" in one.proto.text for one in app.get("progress"))
+    app.button(key="grid-stop").click().run()
+    go_on.set()
+    job = app.session_state["grid_job"]
+    while not job.done:
+        time.sleep(0.05)
+    app.run()
+    assert "Stopped; nothing was stored" in words(app)
+    assert stored_intensity() == []
+
+
 def test_a_wrong_file_says_where_and_what_the_user_may_say(
     open_page: Callable[..., AppTest],
 ) -> None:
@@ -166,7 +192,7 @@ def test_seasons_and_knowledge_are_compared(open_page: Callable[..., AppTest]) -
     click(app, "grid-run-knowledge")
     known = frame(app, "What it knows")
     assert len(known) == 10
-    assert known[""].str.contains("no forecast").sum() == 2
+    assert known["Note"].str.contains("no forecast").sum() == 2
     assert (known["Against the present known"] == "n/a").sum() == 2
 
 

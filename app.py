@@ -27,6 +27,12 @@ st.navigation(
             icon=":material/monitoring:",
             url_path="what-matters",
         ),
+        st.Page(
+            "pages/energy_planning.py",
+            title="Energy planning",
+            icon=":material/electric_meter:",
+            url_path="plan",
+        ),
         # An address that is no file name under pages/: Streamlit would run that file by itself,
         # without this one, for whoever opens the link first.
         st.Page(

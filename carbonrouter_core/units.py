@@ -21,6 +21,7 @@ class Scale(NamedTuple):
 
 
 _MASS = (Scale(1e-6, "t"), Scale(1e-3, "kg"), Scale(1.0, "g"), Scale(1e3, "mg"))
+_POWER = (Scale(1e-3, "MW"), Scale(1.0, "kW"), Scale(1e3, "W"))
 _ENERGY = (Scale(1e-3, "MWh"), Scale(1.0, "kWh"), Scale(1e3, "Wh"))
 
 
@@ -42,3 +43,8 @@ def mass_scale(largest_g: float) -> Scale:
 def energy_scale(largest_kwh: float) -> Scale:
     """Scale for energies in kilowatt-hours, chosen as :func:`mass_scale` does."""
     return _pick(_ENERGY, largest_kwh) if largest_kwh else Scale(1.0, "kWh")
+
+
+def power_scale(largest_kw: float) -> Scale:
+    """Scale for powers in kilowatts, chosen as :func:`mass_scale` does."""
+    return _pick(_POWER, largest_kw) if largest_kw else Scale(1.0, "kW")

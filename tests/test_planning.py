@@ -10,6 +10,7 @@ from carbonrouter_core import Scenario, compare, planning
 from carbonrouter_core.errors import InputError
 from carbonrouter_core.planning import HourlyLoad
 from carbonrouter_core.sweep import Outcome
+from carbonrouter_core.units import power_scale
 
 DAY_S = 86_400
 
@@ -113,6 +114,13 @@ def test_carbon_costs_its_price_a_tonne() -> None:
     for wrong in (-1.0, float("nan"), float("inf")):
         with pytest.raises(InputError, match="0 or more"):
             planning.cost_of_carbon(1.0, wrong)
+
+
+def test_powers_read_1_or_more() -> None:
+    assert [power_scale(kw).unit for kw in (0.0, 0.4, 1.0, 999.0, 1000.0)] == [
+        "kW", "W", "kW", "kW", "MW",
+    ]  # fmt: skip
+    assert 0.4 * power_scale(0.4).factor == 400
 
 
 def test_scaling_and_moved_power() -> None:

@@ -113,6 +113,11 @@ def comparison(scenario: core.Scenario, router: str) -> core.Comparison:
     return _comparison(scenario.key, main(router), scenario)
 
 
+def several(scenario: core.Scenario, policies: tuple[str, ...]) -> core.Comparison:
+    """Any policies side by side; raises CarbonRouterError where they cannot run."""
+    return _comparison(scenario.key, policies, scenario)
+
+
 def pair(scenario: core.Scenario, router: str, other: str) -> core.Comparison:
     """``router`` beside any other policy; raises CarbonRouterError where it cannot run."""
     return _comparison(scenario.key, (router, other), scenario)

@@ -24,7 +24,7 @@ the low ones are hatched, too."""
 SIGNS = [[0.0, "#B35806"], [0.25, "#F1A340"], [0.5, "#F7F7F7"], [0.75, "#998EC3"], [1.0, "#542788"]]
 """More CO2e to less: ColorBrewer "PuOr", safe for colour-blind readers, white at no difference."""
 BINS = 24
-ROW_PX = 44
+ROW_PX = 48
 
 
 def _title(asked: Asked) -> str:
@@ -72,11 +72,11 @@ def tornado(run: Run, bars: Sequence[Swing], *, present: bool = False) -> Chart:
         {
             "x": low - 0.03 * span,
             "y": bar.input.label,
-            "text": f"{bar.input.label}  <b>{fmt.number(bar.span_percent, 1)}</b>",
+            "text": f"{bar.input.label}, {_ends(bar)}  <b>{fmt.number(bar.span_percent, 1)}</b>",
             "showarrow": False,
             "xanchor": "left",
             "yanchor": "bottom",
-            "yshift": 7 if not present else 10,
+            "yshift": 11 if not present else 16,
         }
         for bar in bars
     ]
@@ -92,8 +92,8 @@ def tornado(run: Run, bars: Sequence[Swing], *, present: bool = False) -> Chart:
     )
     figure.update_layout(
         annotations=labels,
-        barmode="overlay",
-        bargap=0.62,
+        barmode="group",
+        bargap=0.55,
         legend={"y": 0, "yref": "container", "yanchor": "bottom", "itemclick": False,
                 "itemdoubleclick": False},
         margin={"b": 120 if present else 92},
@@ -116,6 +116,12 @@ def tornado(run: Run, bars: Sequence[Swing], *, present: bool = False) -> Chart:
         f"stands. {'; '.join(told)}.",
         file_name=charts.file_name("carbonrouter what matters most"),
     )
+
+
+def _ends(bar: Swing) -> str:
+    """Between which values an input is varied, in the muted colour of what is not the figure."""
+    low, high = (sweep_words.value_words(bar.input, end) for end in (bar.input.low, bar.input.high))
+    return f'<span style="color:{theme.palette().muted}">{low} to {high}</span>'
 
 
 # --- One input --------------------------------------------------------------------------------

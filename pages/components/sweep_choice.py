@@ -29,7 +29,7 @@ MEANING = {
     sweep_jobs.BREAK_EVEN: "Searches for values of an input at which both emit the same.",
     sweep_jobs.DRAWS: "All measured factors drawn at random within their ranges, many times.",
 }
-HALVES = {"test": "nothing was learned from", "all": "all"}
+HALVES = {"test": "those nothing was learned from", "all": "all of them"}
 SAMPLE_TURNS = 8_000
 """Turns of a sample, about: a few seconds for all inputs at two values each."""
 DRAWS = (50, 100, 200, 500)
@@ -74,7 +74,7 @@ def _question(shown: page.Page) -> tuple[str, Question]:
     if few == trace.n_sessions:
         del sizes["sample"]
     size = _select(row, "Sessions", "size", list(sizes), next(iter(sizes)), sizes.__getitem__, 190)
-    half = _select(row, "Of these", "half", list(HALVES), "test", HALVES.__getitem__, 220)
+    half = _select(row, "Figures of", "half", list(HALVES), "test", HALVES.__getitem__, 270)
     sample = few if size == "sample" else None
     return policy_id, Question((policy_id, baseline), baseline, half, sample)
 
@@ -136,7 +136,7 @@ def _range(where: Any, one: SweepInput, place: str) -> tuple[Any, Any]:
     ends = []
     for label, end, usual in (("From", "low", one.low), ("To", "high", one.high)):
         key = f"{KEY}-{place}-{one.id}-{end}"
-        kept.restore(key, usual, lambda value: value is not None)
+        kept.restore(key, usual, lambda _: True)
         if isinstance(usual, date):
             value = where.date_input(label, key=key, format="YYYY-MM-DD", width=150)
         else:
@@ -146,7 +146,5 @@ def _range(where: Any, one: SweepInput, place: str) -> tuple[Any, Any]:
             value = where.number_input(
                 f"{label}{unit}", key=key, step=step, format=number_format, width=150
             )
-        if value is None:
-            raise core.ScenarioError(f"{one.label}: give both ends of the range.")
         ends.append(kept.keep(key, value))
     return ends[0], ends[1]

@@ -35,13 +35,13 @@ def _verdict(*sentences: str) -> None:
     st.html(f'<div class="cr-verdict"><p class="cr-answer">{first}</p>{more}</div>')
 
 
-def _take_away(run: Run, table: pd.DataFrame) -> None:
-    """The table, and the same as CSV once it is whole."""
+def _take_away(run: Run, table: pd.DataFrame, *, opened: bool = False) -> None:
+    """The table, and the same as CSV once it has ended."""
     kind = run.asked.kind
     numbers = {name: POINTS for name in table if name.endswith("(%)") or name == "Points"}
     if "Cannot run" in table and not table["Cannot run"].any():
         table = table.drop(columns="Cannot run")
-    with st.expander("The figures as a table"):
+    with st.expander("The figures as a table", expanded=opened):
         st.dataframe(table, hide_index=True, key=f"sweep-table-{kind}", column_config=numbers)
         if run.ended.is_set():
             st.download_button(
@@ -70,7 +70,7 @@ def _tornado(run: Run, present: bool) -> None:
         page.note(f"{len(bars)} of {len(SWEEP_INPUTS)} inputs so far.")
     charts.show(sweep_charts.tornado(run, bars, present=present), key="tornado")
     if not present:
-        _take_away(run, sweep_words.tornado_table(bars))
+        _take_away(run, sweep_words.tornado_table(bars), opened=run.complete)
 
 
 def _line(run: Run, present: bool) -> None:

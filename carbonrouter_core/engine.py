@@ -122,6 +122,17 @@ def find_trace(name: str) -> Trace:
     raise TraceError(f"Unknown trace {name!r}: neither built in {known} nor a file.")
 
 
+def parts_folder(name: str) -> Path | None:
+    """The folder of parts at path ``name``; None for a built-in trace, whatever folder lies
+    beside, and for what is no folder."""
+    if name in BUILTIN_TRACES or not name:  # an empty path is the present folder
+        return None
+    try:
+        return path.resolve() if (path := Path(name)).is_dir() else None
+    except (OSError, ValueError):  # a name that no folder can have
+        return None
+
+
 def _is_file(path: Path) -> bool:
     try:
         return path.is_file()

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, date, datetime
+from datetime import MAXYEAR, MINYEAR, UTC, date, datetime
 from typing import Any
 
 import numpy as np
@@ -237,6 +237,8 @@ def usual_profile(comparison: Comparison) -> pd.DataFrame:
 
 def season_points(base: Scenario, year: int) -> list[Point]:
     """The base scenario in four windows of ``year``, one a season."""
+    if not MINYEAR <= year <= MAXYEAR:
+        raise InputError(f"{year} is no year that has dates; give one such as 2023.")
     return [Point(base.replace(window_start=date(year, month, day))) for month, day in SEASONS]
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from datetime import UTC, date, datetime
@@ -20,6 +19,9 @@ from carbonrouter_core.units import S_PER_DAY
 
 MAX_SHOWN = 80
 """Characters of a wrong value that an error repeats."""
+
+MAX_WEIGHT = 1e9
+"""Largest weight of a user region: any share can be written, and sums stay finite."""
 
 COPIES = ("latest", "all")
 CEILING_ON = ("latency", "ttft")
@@ -117,8 +119,11 @@ class Scenario:
             if len(set(chosen)) != len(chosen):
                 raise ScenarioError(f"{name} names one of its choices twice.")
         for region, weight in self.user_mix.items():
-            if not (math.isfinite(weight) and weight >= 0):
-                raise ScenarioError(f"user_mix of {region} is {weight}; it must be 0 or more.")
+            if not 0 <= weight <= MAX_WEIGHT:
+                raise ScenarioError(
+                    f"user_mix of {region} is {weight}; it must be 0 or more, "
+                    f"up to {MAX_WEIGHT:,g}."
+                )
         if self.user_mix and not sum(self.user_mix.values()) > 0:
             raise ScenarioError("user_mix adds up to nothing; give one region a weight above 0.")
         for region, pue in self.pue_overrides.items():

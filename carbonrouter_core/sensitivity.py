@@ -13,7 +13,7 @@ from carbonrouter_core.errors import InputError, ScenarioError
 from carbonrouter_core.factors import AS_MEASURED
 from carbonrouter_core.results import Interval
 from carbonrouter_core.scenario import Scenario
-from carbonrouter_core.sweep import Outcome
+from carbonrouter_core.sweep import MAX_POINTS, Outcome
 from carbonrouter_core.sweep_inputs import SWEEP_INPUTS, Point, SweepInput, sweep_input
 
 SEARCH_POINTS = 9
@@ -218,6 +218,8 @@ def drawn_factors(base: Scenario, draws: int, seed: int) -> list[Point]:
     """
     if draws < 1:
         raise InputError("Monte Carlo needs 1 draw or more.")
+    if draws > MAX_POINTS:
+        raise InputError(f"{draws:,} draws are too many; at most {MAX_POINTS:,}.")
     rng = np.random.default_rng([seed, 8])
     measured = [one for one in SWEEP_INPUTS.values() if one.measured]
     points = [Point(base)]
@@ -254,6 +256,8 @@ def spaced_values(name: str, count: int, low: Any = None, high: Any = None) -> t
     low, high = one.low if low is None else low, one.high if high is None else high
     if count < 2:
         raise InputError(f"{count} values are no sweep; take 2 or more.")
+    if count > MAX_POINTS:  # before they take memory
+        raise InputError(f"{count:,} values of {name} are too many; at most {MAX_POINTS:,}.")
     if isinstance(low, date):
         if not low < high:
             raise ScenarioError(f"{name}: {low} is not before {high}.")

@@ -448,3 +448,10 @@ def test_a_file_that_does_not_say_its_basis_is_refused(bring: Bring) -> None:
 def test_what_the_user_says_is_checked(bring: Bring, said: dict[str, str]) -> None:
     with pytest.raises(IntensityError, match="must be one of"):
         bring(hours(400, 300), **said)
+
+
+@pytest.mark.parametrize("unit", [None, "g/kWh"])
+def test_lifecycle_kilograms_are_refused_even_where_the_unit_is_said(
+    bring: Bring, unit: str | None
+) -> None:
+    assert "the unit is likely kg/kWh" in refusal(bring(hours(*[0.45] * 24), unit=unit))

@@ -278,6 +278,7 @@ def test_a_number_too_long_to_print_is_refused_too() -> None:
         ("pue_overrides", [("us-west2", 1.2)], "it must be numbers by region"),
         ("user_mix", {"us-west2": -1}, "user_mix of us-west2 is -1.0; it must be 0 or more"),
         ("user_mix", {"us-west2": math.inf}, "user_mix of us-west2 is inf"),
+        ("user_mix", {"us-west2": 1e308, "europe-west2": 1e308}, "is 1e+308; it must be 0 or more"),
         ("user_mix", {"us-west2": 0}, "user_mix adds up to nothing"),
         ("gpu_regions", {"A100-80GB": "us-west2"}, "it must be lists of regions by GPU type"),
         ("window_start", "2024-02-30", "window_start is '2024-02-30'; it must be a date such as"),

@@ -8,6 +8,7 @@ import pytest
 
 from carbonrouter_core import compare
 from carbonrouter_core.__main__ import main
+from carbonrouter_core.engine import parts_folder
 from carbonrouter_core.errors import StoreError
 from carbonrouter_core.scenario import Scenario
 from carbonrouter_core.store import close_store, open_store
@@ -118,6 +119,11 @@ def test_a_year_is_projected_from_seasons(capsys) -> None:
         (["sweep", "--break-even", "copies"], "no values in between"),
         (["sweep", "--monte-carlo", "0"], "1 draw or more"),
         (["sweep", "--tornado", "--policies", "faircarbon"], "only the baseline"),
+        (["sweep", "--vary", "quality_floor=0:1:1000000000"], "1,000,000,000 values"),
+        (["sweep", "--monte-carlo", "1000000000"], "1,000,000,000 draws"),
+        (["plan", "--year", "99999"], "99999 is no year"),
+        (["compare", "--trace", ""], "Unknown trace ''"),
+        (["compare", "--trace", "x" * 4000], "Unknown trace"),
         (["sweep", "--tornado", "--workers", "0"], "0 workers"),
         (["sweep", "--tornado", "--sample", "1"], "sample of 1"),
         (["plan", "--sessions-per-day", "-1"], "above 0"),
@@ -171,3 +177,15 @@ def test_a_store_open_elsewhere_only_means_that_no_points_are_kept(capsys, monke
     said = capsys.readouterr()
     assert "not kept: it is open in another process" in said.err
     assert len(said.out.splitlines()) == 4
+
+
+def test_a_folder_does_not_hide_the_built_in_trace(capsys, tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "sharegpt").mkdir()
+    assert parts_folder("sharegpt") is None
+    assert parts_folder("./sharegpt") == tmp_path / "sharegpt"
+    assert parts_folder(".").name == tmp_path.name  # so that it has a name to be shown
+
+
+def test_the_columns_of_zones_stand_apart(capsys) -> None:
+    assert "lifecycle + direct  3-hour means" in printed(capsys, "zones")

@@ -96,3 +96,18 @@ def test_bad_input_is_one_line(arguments: list[str], capsys: pytest.CaptureFixtu
     err = capsys.readouterr().err
     assert err.startswith("error: ")
     assert err.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    "arguments", [["--delete", "sharegpt"], ["--export", "claude-code", "x.parquet"]]
+)
+def test_a_built_in_trace_is_said_to_be_one(
+    arguments: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["traces", *arguments]) == 2
+    assert "is built in" in capsys.readouterr().err
+
+
+def test_an_empty_name_is_no_list(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["traces", "--delete", ""]) == 2
+    assert "''" in capsys.readouterr().err

@@ -14,7 +14,7 @@ from carbonrouter_core.commands.options import (
     policies_from,
     scenario_from,
 )
-from carbonrouter_core.engine import compare, find_trace
+from carbonrouter_core.engine import compare, find_trace, parts_folder
 from carbonrouter_core.errors import InputError
 from carbonrouter_core.executors import open_executor
 from carbonrouter_core.observed import has_served
@@ -55,7 +55,7 @@ def add_to(commands: Any) -> None:
 def _compare(options: argparse.Namespace) -> None:
     chosen = policies_from(options.policies, DEFAULT_POLICIES)
     scenario = scenario_from(options)
-    if (folder := Path(scenario.trace)).is_dir():
+    if (folder := parts_folder(scenario.trace)) is not None:
         _compare_parts(options, scenario, chosen, folder)
         return
     trace = find_trace(scenario.trace)

@@ -63,6 +63,7 @@ def _plan(options: argparse.Namespace) -> None:
         raise InputError(f"--schedule {options.schedule.name!r} must end in .csv.")
     if options.carbon_price is not None and not 0 <= options.carbon_price < float("inf"):
         raise InputError(f"--carbon-price {options.carbon_price}: give a price of 0 or more.")
+    points = [] if options.year is None else planning.season_points(scenario, options.year)
     comparison = compare(scenario, chosen)
     volume = options.sessions_per_day
     if volume is None:
@@ -82,8 +83,7 @@ def _plan(options: argparse.Namespace) -> None:
             for name, load in loads.items()
         },
     }
-    if options.year is not None:
-        points = planning.season_points(scenario, options.year)
+    if points:
         question = Question(tuple(chosen), chosen[0], half="all")
         with open_executor(options.workers, options.cluster) as executor:
             outcomes = dict(run_points(points, question, executor))

@@ -29,14 +29,14 @@ def add_to(commands: Any) -> None:
 
 
 def _traces(options: argparse.Namespace) -> None:
-    if options.export:
+    if options.export is not None:
         name, file = options.export
         path = Path(file)
         if path.suffix != ".parquet":
             raise InputError(f"--export {path.name!r} must end in .parquet.")
         _store(name).export_trace(name, path)
         print(f"wrote {name} to {path.name}")
-    elif options.delete:
+    elif options.delete is not None:
         _store(options.delete).delete_trace(options.delete)
         print(f"deleted {options.delete}")
     else:
@@ -44,6 +44,8 @@ def _traces(options: argparse.Namespace) -> None:
 
 
 def _store(name: str) -> Store:
+    if name in BUILTIN_TRACES:
+        raise TraceError(f"{name} is built in; only stored traces are exported and deleted.")
     store = existing_store()
     if store is None:
         raise TraceError(f"There is no stored trace {name!r}; nothing has been stored yet.")

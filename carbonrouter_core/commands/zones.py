@@ -33,12 +33,12 @@ def add_to(commands: Any) -> None:
 
 
 def _zones(options: argparse.Namespace) -> None:
-    if options.delete:
+    if options.delete is not None:
         delete_intensity(options.delete)
         print(f"deleted {options.delete}")
-    elif options.add_site:
+    elif options.add_site is not None:
         _add(options.add_site)
-    elif options.delete_site:
+    elif options.delete_site is not None:
         delete_site(options.delete_site)
         print(f"deleted site {options.delete_site}")
     else:
@@ -61,13 +61,13 @@ def _add(fields: list[str]) -> None:
 
 
 def _table() -> str:
-    lines = [f"{'zone':<16}{'from':<20}{'to':<20}{'kind':<10}{'basis':<18}{'values':<18}source"]
+    lines = [f"{'zone':<16}{'from':<20}{'to':<20}{'kind':<10}{'basis':<20}{'values':<18}source"]
     note = ""
     try:
         for one in stored_intensity():
             lines += [
                 f"{s['zone']:<16}{s['first_utc']:<20}{s['end_utc']:<20}{s['kind']:<10}"
-                f"{s['basis']:<18}{s['granularity']:<18}yours: {one.name}"
+                f"{s['basis']:<20}{s['granularity']:<18}yours: {one.name}"
                 for s in one.series
             ]
     except StoreError as error:  # what is built in can be used all the same
@@ -76,7 +76,7 @@ def _table() -> str:
         bases = " + ".join(basis for basis in BASES if zone in builtin_series(basis))
         lines.append(
             f"{zone:<16}{utc_text(series.start_s):<20}{utc_text(series.end_s):<20}"
-            f"{series.kind:<10}{bases:<18}{series.granularity:<18}built in"
+            f"{series.kind:<10}{bases:<20}{series.granularity:<18}built in"
         )
     lines += ["", f"{'region':<26}{'city':<18}{'zone':<16}{'PUE':<16}"]
     lines += [

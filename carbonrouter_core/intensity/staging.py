@@ -376,7 +376,7 @@ class _Work:
             if median < LEAST_MEDIAN_G_PER_KWH and not stated:
                 rows = values > 0
                 what = f"{name} is about {median:.2g} g/kWh"
-            elif name == "lifecycle" and not you_say:
+            elif name == "lifecycle":  # whatever the unit is said to be: no grid is so clean
                 rows = (values < LEAST_LIFECYCLE_G_PER_KWH) & (values > 0)
                 what = f"{name} is below {LEAST_LIFECYCLE_G_PER_KWH:g} g/kWh"
             else:

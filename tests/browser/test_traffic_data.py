@@ -37,14 +37,18 @@ def test_a_log_is_checked_confirmed_used_and_deleted(
     tab.shot("traffic-data-refused")
     page.get_by_role("button", name="Discard").click()
     page.get_by_test_id("stFileChipDeleteBtn").get_by_role("button").first.click()
+    check = page.get_by_role("button", name="Check")
+    expect(check).to_be_disabled()  # the app knows that the file is gone
 
     chooser.set_input_files(str(good))
-    page.get_by_role("button", name="Check").click()
+    expect(check).to_be_enabled()
+    check.click()
     expect(page.get_by_role("button", name="Store only")).to_be_enabled()
     tab.shot("traffic-data-report")
     page.get_by_role("textbox", name="Name", exact=True).fill("my <i>log</i>")
     page.get_by_role("textbox", name="Name", exact=True).press("Enter")
     page.get_by_role("button", name="Store and use in the scenario").click()
+    expect(page.get_by_role("button", name="Delete", exact=True)).to_be_visible()  # it is stored
     expect(page.get_by_role("button", name="Use in the scenario", exact=True)).to_be_disabled()
     tab.shot("traffic-data-stored")
 

@@ -90,6 +90,7 @@ def test_bad_input_ends_with_2_and_writes_nothing(
         capsys, "report", "--trace", log, "--out", str(tmp_path / "none" / "x.zip")
     )
     assert "Unknown policy" in failed(capsys, "report", "--out", out, "--router", "best")
+    assert "against itself" in failed(capsys, "report", "--out", out, "--router", "faircarbon")
     assert "--keep" in failed(capsys, "report", "--out", out, "--note", "n")
     assert "--out" in failed(capsys, "report")
     assert "quality_floor" in failed(capsys, "report", "--out", out, "--set", "quality_floor=2")

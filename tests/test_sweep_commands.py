@@ -122,6 +122,8 @@ def test_a_year_is_projected_from_seasons(capsys) -> None:
         (["sweep", "--vary", "quality_floor=0:1:1000000000"], "1,000,000,000 values"),
         (["sweep", "--monte-carlo", "1000000000"], "1,000,000,000 draws"),
         (["plan", "--year", "99999"], "99999 is no year"),
+        (["windows", "--starts", ","], "no list of dates"),
+        (["windows", "--set", "regions=europe-west2,nowhere"], "Unknown region 'nowhere'"),
         (["compare", "--trace", ""], "Unknown trace ''"),
         (["compare", "--trace", "x" * 4000], "Unknown trace"),
         (["sweep", "--tornado", "--workers", "0"], "0 workers"),

@@ -68,6 +68,8 @@ def _report(options: argparse.Namespace) -> None:
     if options.policies is not None:
         more = tuple(name.strip() for name in options.policies.split(",") if name.strip())
     chosen = [policy(name).id for name in (options.router, BASELINE, *more)]
+    if chosen[0] == BASELINE:
+        raise InputError(f"--router {BASELINE} would be held against itself; name another policy.")
     store = None
     if options.keep is not None:  # what is wrong with it is said before the work
         checked_name(options.keep)

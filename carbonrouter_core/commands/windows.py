@@ -9,11 +9,13 @@ from datetime import date, timedelta
 from typing import Any
 
 from carbonrouter_core.commands.options import add_scenario_options, scenario_from
-from carbonrouter_core.errors import InputError
+from carbonrouter_core.errors import InputError, ScenarioError
 from carbonrouter_core.intensity.choice import EPOCH
 from carbonrouter_core.intensity.knowledge import MEANING
 from carbonrouter_core.results import Interval
 from carbonrouter_core.scenario import Scenario
+from carbonrouter_core.sites import load_catalog
+from carbonrouter_core.tables import unknown
 from carbonrouter_core.units import mass_scale
 from carbonrouter_core.windows import (
     KnowledgeResult,
@@ -51,9 +53,13 @@ def add_to(commands: Any) -> None:
 
 def _windows(options: argparse.Namespace) -> None:
     scenario = scenario_from(options)
+    offered = load_catalog().regions
+    for region in scenario.regions:  # a window is not that of the other regions' zones alone
+        if region not in offered:
+            raise ScenarioError(unknown("region", region, offered.keys()))
     out: dict[str, Any] = {"starts": [[_day(a), _day(b)] for a, b in usable_starts(scenario)]}
     lines = _spans(scenario, out["starts"])
-    starts = _starts(options.starts) if options.starts else ()
+    starts = _starts(options.starts) if options.starts is not None else ()
     if options.seasons:
         starts = (*starts, *seasons(scenario))
     if starts:
@@ -69,7 +75,7 @@ def _windows(options: argparse.Namespace) -> None:
 
 def _starts(text: str) -> tuple[date, ...]:
     try:
-        return tuple(date.fromisoformat(one.strip()) for one in text.split(",") if one.strip())
+        return tuple(date.fromisoformat(one.strip()) for one in text.split(","))
     except ValueError:
         raise InputError(f"--starts {text!r} is no list of dates such as 2024-01-15.") from None
 

@@ -191,3 +191,14 @@ def test_a_folder_does_not_hide_the_built_in_trace(capsys, tmp_path: Path, monke
 
 def test_the_columns_of_zones_stand_apart(capsys) -> None:
     assert "lifecycle + direct  3-hour means" in printed(capsys, "zones")
+
+
+def test_what_is_little_does_not_read_as_nothing(capsys) -> None:
+    arguments = ["plan", "--trace", "claude-code", "--policies", "sticky"]
+    arguments += ["--sessions-per-day", "0.001"]
+    whole = json.loads(printed(capsys, *arguments, "--json"))["policies"]["sticky"]
+    assert 0 < whole["energy_kwh_per_day"] < 0.005
+    table = printed(capsys, *arguments)
+    assert table.startswith("0.001 conversations")
+    assert f"{whole['energy_kwh_per_day']:.2g}" in table
+    assert f"{whole['carbon_g_per_day'] / 1000:.2g}" in table

@@ -125,31 +125,39 @@ def _region(row: dict[str, Any]) -> dict[str, Any]:
 
 def _table(result: dict[str, Any], year: int | None) -> str:
     lines = [
-        f"{result['sessions_per_day']:,.0f} conversations a day",
+        f"{_figure(result['sessions_per_day'], 0)} conversations a day",
         "",
         f"{'policy':<24}{'region':<24}{'kWh a day':>12}{'kg a day':>12}{'mean kW':>10}"
         f"{'peak kW':>10}{'typical day':>13}  peak hour UTC, typical day",
     ]
     for name, one in result["policies"].items():
         lines.append(
-            f"{name:<24}{'all':<24}{one['energy_kwh_per_day']:>12,.2f}"
-            f"{one['carbon_g_per_day'] / G_PER_KG:>12,.3f}"
+            f"{name:<24}{'all':<24}{_figure(one['energy_kwh_per_day'], 2):>12}"
+            f"{_figure(one['carbon_g_per_day'] / G_PER_KG, 3):>12}"
         )
         for row in one["regions"]:
             lines.append(
-                f"{'':<24}{row['region']:<24}{row['energy_kwh_per_day']:>12,.2f}"
-                f"{row['carbon_g_per_day'] / G_PER_KG:>12,.3f}{row['mean_kw']:>10,.3f}"
-                f"{row['peak_kw']:>10,.3f}{row['typical_peak_kw']:>13,.3f}  {_hours(row)}"
+                f"{'':<24}{row['region']:<24}{_figure(row['energy_kwh_per_day'], 2):>12}"
+                f"{_figure(row['carbon_g_per_day'] / G_PER_KG, 3):>12}"
+                f"{_figure(row['mean_kw'], 3):>10}"
+                f"{_figure(row['peak_kw'], 3):>10}{_figure(row['typical_peak_kw'], 3):>13}"
+                f"  {_hours(row)}"
             )
         if "carbon_cost_per_day" in one:
-            lines.append(f"{'':<24}carbon costs {one['carbon_cost_per_day']:,.2f} a day")
+            lines.append(f"{'':<24}carbon costs {_figure(one['carbon_cost_per_day'], 2)} a day")
         if "year" in one:
             whole = one["year"]
             lines.append(
-                f"{'':<24}a year like {year}: {whole['energy_kwh']:,.0f} kWh, "
-                f"{whole['carbon_g'] / G_PER_KG:,.1f} kg"
+                f"{'':<24}a year like {year}: {_figure(whole['energy_kwh'], 0)} kWh, "
+                f"{_figure(whole['carbon_g'] / G_PER_KG, 1)} kg"
             )
     return "\n".join(lines)
+
+
+def _figure(value: float, decimals: int) -> str:
+    """``value`` with ``decimals``; with two digits where it would read as nothing or nearly so."""
+    small = 0 < abs(value) < 10 ** (1 - decimals)
+    return f"{value:.2g}" if small else f"{value:,.{decimals}f}"
 
 
 def _hours(row: dict[str, Any]) -> str:

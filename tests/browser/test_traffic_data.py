@@ -48,7 +48,8 @@ def test_a_log_is_checked_confirmed_used_and_deleted(
     page.get_by_role("textbox", name="Name", exact=True).fill("my <i>log</i>")
     page.get_by_role("textbox", name="Name", exact=True).press("Enter")
     page.get_by_role("button", name="Store and use in the scenario").click()
-    expect(page.get_by_role("button", name="Delete", exact=True)).to_be_visible()  # it is stored
+    page.get_by_role("button", name="Delete", exact=True).first.wait_for()  # it is stored
+    tab.wait_until_done("[data-testid=stFileUploader]")
     expect(page.get_by_role("button", name="Use in the scenario", exact=True)).to_be_disabled()
     tab.shot("traffic-data-stored")
 

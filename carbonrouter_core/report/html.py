@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from carbonrouter_core import demands, provenance, sources
 from carbonrouter_core import formatting as fmt
-from carbonrouter_core import provenance, sources
 from carbonrouter_core.errors import InputError
 from carbonrouter_core.intensity.knowledge import MEANING as KNOWLEDGE_MEANING
 from carbonrouter_core.policies import BASELINE, OPTIMUM, policy
@@ -627,6 +627,7 @@ def _warnings(report: _Report) -> str:
             f"{fmt.number(unserved)} of {fmt.number(report.ours['turns'])} turns fit in no model "
             "and are in no figure."
         )
+    items += demands.unmet(report.comparison, report.router)
     return _section("Warnings", _list(items) if items else _paragraph("None."))
 
 

@@ -15,6 +15,7 @@ import pandas as pd
 import streamlit as st
 
 import carbonrouter_core as core
+from carbonrouter_core import demands
 from carbonrouter_core.engine import Prepared
 from pages.components import formatting as fmt
 
@@ -65,6 +66,8 @@ class Overview:
     """Of sessions over 30 turns."""
     saving_test: core.Interval
     """Of the half of the sessions that nothing was learned from."""
+    unmet: tuple[str, ...]
+    """Sentences on turns for which quality floor or latency ceiling could not be kept."""
 
 
 @dataclass(frozen=True)
@@ -131,6 +134,7 @@ def _overview(scenario_key: str, router: str, _scenario: core.Scenario) -> Overv
         saving=run.saving(router),
         saving_long=run.saving(router, sessions=run.long_sessions),
         saving_test=run.saving(router, sessions=run.test_half),
+        unmet=tuple(demands.unmet(run, router)),
     )
 
 
@@ -172,7 +176,7 @@ def notes(run: core.Comparison, router: str) -> tuple[str, ...]:
             f"{fmt.plural(figures['unserved_turns'], 'turn')} of {fmt.number(figures['turns'])} "
             "fit in no model and are not served."
         )
-    return tuple(sentences)
+    return (*sentences, *demands.unmet(run, router))
 
 
 def _assumed_pue(sites: pd.DataFrame) -> list[str]:

@@ -125,7 +125,10 @@ def gate_control(where: str) -> None:
         **state.bound(where, "gate_threshold"),
     )
     if router() != "carbonrouter":
-        st.caption("Acts on the published rule: see its bar in \u201cCarbon by policy\u201d.")
+        st.caption(
+            "Acts on the published rule: see its bar in \u201cCarbon by policy\u201d "
+            "on the Overview."
+        )
 
 
 def quality_control(where: str) -> None:

@@ -18,6 +18,8 @@ WORDS = {
     "machine that answered last.",
     "Recomputed history": "The conversation so far, read again where no notes of it are kept: "
     "after a move, or after a pause so long that the notes were dropped.",
+    "Host servers": "The computers that the GPUs, the processors of the models, sit in. They draw "
+    "power for as long as a turn keeps its GPUs.",
     "Move": "A turn answered by another model, machine type or city than the turn before.",
     "CO2e": "Greenhouse gases, counted as the carbon dioxide that warms as much.",
     "Carbon intensity": "Grams of CO2e for each kilowatt-hour of a grid. It changes by the hour.",
@@ -28,8 +30,15 @@ WORDS = {
     "prompt correctly.",
     "Gate and look-ahead": "Two rules of CarbonRouter: hold a conversation that would come "
     "straight back, or weigh the turns that are likely to follow.",
+    "Sticky, cleanest region, nearest region": "Three simple routers to hold the others against: "
+    "stay where the conversation is; go where the grid is cleanest now; stay near the user.",
     "Hindsight optimum": "The best that could have been done knowing every conversation "
     "beforehand. No router can know that; it shows how much is left to gain.",
+    "Free migration (bound)": "What would be emitted if moving cost nothing, all notes lying ready "
+    "everywhere. No real system does that; it shows what moving costs at all.",
+    "Preset": "A set of choices to start from. Paper keeps the notes of a conversation for an "
+    "hour, only where its last turn ran; the other two keep them wherever a turn ran, for 10 "
+    "minutes or for an hour.",
     "95 % interval": "A few long conversations hold most of the carbon, so other conversations "
     "would give another figure. In 95 of 100 cases it would lie in this range.",
 }

@@ -75,6 +75,8 @@ def _answer(shown: page.Page, figures: cache.Overview) -> None:
         f'<th scope="col">{escape(theme.short(router))}</th><th scope="col">FairCarbon</th></tr>'
         f"</thead><tbody>{body}</tbody></table>"
     )
+    for sentence in figures.unmet:
+        page.note(sentence)
     st.page_link("pages/overview.py", label="See it on the Overview", icon=":material/eco:")
 
 

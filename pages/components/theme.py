@@ -93,9 +93,9 @@ def _part(column: str, gain: str, dark: str, hatch: str = "") -> Part:
 
 PARTS = (
     _part("recompute_g", "recomputed history", "#FF7A6B", "/"),
-    _part("prompt_g", "prefill of new prompts", "#7FA6C4"),
-    _part("decode_g", "decoding", "#4F7896"),
-    _part("host_g", "host power", "#34506A"),
+    _part("prompt_g", "reading of new prompts", "#7FA6C4"),
+    _part("decode_g", "writing of answers", "#4F7896"),
+    _part("host_g", "power of host servers", "#34506A"),
 )
 """Parts of carbon in the order they are stacked. The three that every router pays are blues;
 the one that only a move causes stands out and is hatched."""

@@ -119,6 +119,16 @@ def test_a_changed_choice_is_listed_and_undone(
     assert "No difference from preset Paper" in words(app)
 
 
+def test_a_ceiling_out_of_reach_is_said_beside_the_answer(open_page: OpenPage) -> None:
+    app = open_page()
+    assert "nothing is within the latency ceiling" not in words(app)
+
+    app.number_input(key="scenario_latency_ceiling_ms").set_value(0.01)
+    run(app)
+
+    assert "nothing is within the latency ceiling of 0.01 s" in words(app)
+
+
 def test_a_preset_reached_by_hand_is_one(open_page: OpenPage) -> None:
     app = open_page()
     app.radio(key="scenario_copies").set_value("all")

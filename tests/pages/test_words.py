@@ -95,7 +95,7 @@ def test_a_win() -> None:
     assert told == (
         "CarbonRouter with look-ahead emits 15.3 % less CO2e than FairCarbon on this workload, "
         "and 26.0 % less in sessions over 30 turns; the gain comes from 0.200 kg "
-        "less recomputed history, against 0.050 kg more decoding."
+        "less recomputed history, against 0.050 kg more writing of answers."
     )
     sure = plain(answer.confidence(Interval(15.3, 8, 22), Interval(26.0, 12, 38), 100))
     assert "between 8.0 and 22.0 % less in 95 of 100 cases" in sure
@@ -108,7 +108,7 @@ def test_a_loss_is_said_as_one() -> None:
     assert told == (
         "CarbonRouter with look-ahead emits 9.0 % more CO2e than FairCarbon on this workload, "
         "but 4.0 % less in sessions over 30 turns; the loss comes from 0.100 kg "
-        "more decoding, against 0.010 kg less recomputed history."
+        "more writing of answers, against 0.010 kg less recomputed history."
     )
     head = answer.hero_html(Interval(-9.0, -12, -6), NOTHING, NOTHING, rows, ROUTER)
     assert "cr-loss" in head and "more CO2e than FairCarbon" in head

@@ -119,8 +119,8 @@ def test_a_changed_choice_is_listed_and_undone(
     assert "No difference from preset Paper" in words(app)
 
 
-def test_a_ceiling_out_of_reach_is_said_beside_the_answer(open_page: OpenPage) -> None:
-    app = open_page()
+def test_a_ceiling_out_of_reach_is_said_beside_the_answer(open_real_page: OpenPage) -> None:
+    app = open_real_page()
     assert "nothing is within the latency ceiling" not in words(app)
 
     app.number_input(key="scenario_latency_ceiling_ms").set_value(0.01)

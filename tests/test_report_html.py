@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import xml.etree.ElementTree as ET
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from html.parser import HTMLParser
 from pathlib import Path
@@ -195,13 +196,8 @@ def test_sources_are_those_of_the_data_folder(large: str) -> None:
 # --- On paper --------------------------------------------------------------------------------
 
 
-@pytest.fixture(scope="module")
-def printed(
-    large: str, chromium_path: str, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[tuple[Path, list[dict[str, float]], float]]:
-    """The PDF of the large report, and the boxes of what must not be cut, at A4's width."""
-    folder = tmp_path_factory.mktemp("report")
-    (folder / "report.html").write_text(large, encoding="utf-8")
+def print_to_pdf(folder: Path, chromium_path: str) -> tuple[list[dict[str, float]], float]:
+    """Print report.html of ``folder`` beside it; boxes of its parts and its width in px."""
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=chromium_path, args=["--no-sandbox"])
         requests: list[str] = []
@@ -218,6 +214,19 @@ def printed(
         page.pdf(path=folder / "report.pdf", prefer_css_page_size=True)
         browser.close()
     assert len(requests) == 1
+    return boxes, wide
+
+
+@pytest.fixture(scope="module")
+def printed(
+    large: str, chromium_path: str, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[tuple[Path, list[dict[str, float]], float]]:
+    """The PDF of the large report, and the boxes of what must not be cut, at A4's width."""
+    folder = tmp_path_factory.mktemp("report")
+    (folder / "report.html").write_text(large, encoding="utf-8")
+    # In a thread of its own: in this one the browser tests may have a playwright running.
+    with ThreadPoolExecutor(1) as thread:
+        boxes, wide = thread.submit(print_to_pdf, folder, chromium_path).result()
     yield folder / "report.pdf", boxes, wide
 
 

@@ -68,7 +68,8 @@ def _running(log: Path, environment: dict[str, str] | None = None) -> Iterator[s
         process = subprocess.Popen(
             [*command, "--server.port", origin.rpartition(":")[2]],
             cwd=ROOT,
-            env=os.environ | (environment or {}),
+            # a store of its own, which this process holds open, so that no other test waits for it
+            env=os.environ | {"CARBONROUTER_HOME": str(log.parent / "home")} | (environment or {}),
             stdout=output,
             stderr=subprocess.STDOUT,
         )

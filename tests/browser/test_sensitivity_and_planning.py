@@ -1,0 +1,89 @@
+"""Pages Sensitivity and Energy planning in a real browser: a sweep to its end, a schedule."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import expect
+
+from carbonrouter_core import Scenario, compare, find_trace, planning, sensitivity
+from carbonrouter_core.sweep import Axis, Question, Sweep, run_points
+from pages.components import cache, plan_choice, sweep_choice
+from pages.components import formatting as fmt
+
+from .tab import FIRST_RUN_MS, Tab
+
+pytestmark = pytest.mark.browser
+
+OpenTab = Callable[..., Tab]
+ROUTER = cache.ROUTERS[0]
+VERDICT = ".cr-verdict"
+
+
+def test_a_sweep_runs_to_its_end_whatever_is_clicked_meanwhile(open_tab: OpenTab) -> None:
+    tab = open_tab(menu="Sensitivity", drawn=".cr-empty")
+    page = tab.page
+    page.get_by_role("radio", name="One input").or_(
+        page.get_by_role("button", name="One input")
+    ).first.click()
+    expect(page.get_by_label("Values")).to_be_visible()
+    page.get_by_role("button", name="Run", exact=True).click()
+    page.get_by_role("button", name="Stop", exact=True).wait_for(timeout=FIRST_RUN_MS)
+    tab.shot("sensitivity-running")
+    page.get_by_test_id("stSidebar").get_by_text("Gate (the published rule)").click()
+    page.wait_for_selector(VERDICT, timeout=FIRST_RUN_MS)
+    chart = page.locator("[aria-label^='Line chart of the CO2e saved over Cache kept unused']")
+    expect(chart).to_be_visible()
+    tab.shot("sensitivity-line")
+
+    scenario = Scenario()
+    trace = find_trace(scenario.trace)
+    sample = sweep_choice.sample_sessions(trace.n_sessions, trace.n_turns)
+    question = Question((ROUTER, "faircarbon"), sample=sample)
+    axis = Axis("idle_s", sensitivity.spaced_values("idle_s", 9))
+    points = Sweep(scenario, (axis,), question).points()
+    outcomes = dict(run_points(points, question, own_series={}))  # the app holds the store
+    savings = [sensitivity.saving_of(outcomes[number], ROUTER) for number in range(9)]
+    said = tab.text(VERDICT)
+    for saving in (min(savings), max(savings)):
+        assert fmt.less_or_more(saving).replace(fmt.NARROW, " ") in said
+    assert tab.errors == [] and tab.foreign_requests() == []
+
+
+def test_the_schedule_that_is_downloaded_is_that_of_the_engine(
+    open_tab: OpenTab, tmp_path: Path
+) -> None:
+    tab = open_tab(menu="Energy planning", drawn=VERDICT)
+    page = tab.page
+    volume = (
+        page.get_by_test_id("stNumberInput").filter(has_text="Conversations a day").locator("input")
+    )
+    volume.fill("1000000")
+    volume.press("Enter")
+    expect(page.locator(VERDICT).first).to_contain_text("At 1,000,000 conversations a day")
+    tab.wait_until_done(VERDICT)
+    tab.shot("energy-planning-1440")
+    button = page.get_by_test_id("stDownloadButton").filter(has_text="schedule")
+    with page.expect_download(timeout=FIRST_RUN_MS) as started:
+        button.get_by_role("button").click()
+    path = tmp_path / "schedule.csv"
+    started.value.save_as(path)
+
+    run = compare(Scenario(), plan_choice.policies(ROUTER))
+    factor = planning.volume_factor(run, 1_000_000.0)
+    loads = [planning.hourly_load(run, name).times(factor) for name in run.runs]
+    assert path.read_bytes() == planning.schedule_csv(run, loads).encode()
+    assert started.value.suggested_filename == "carbonrouter-schedule.csv"
+    assert tab.errors == [] and tab.foreign_requests() == []
+
+
+@pytest.mark.parametrize(
+    ("menu", "drawn"), [("Sensitivity", ".cr-empty"), ("Energy planning", VERDICT)]
+)
+def test_a_phone_shows_the_whole_width(open_tab: OpenTab, menu: str, drawn: str) -> None:
+    tab = open_tab(width=390, height=844, menu=menu, drawn=drawn)
+    main = "document.querySelector('[data-testid=stMain]')"
+    assert tab.page.evaluate(f"{main}.scrollWidth") <= 390
+    tab.shot(f"{menu.lower().replace(' ', '-')}-390")

@@ -24,7 +24,7 @@ from carbonrouter_core.policies import AS_SERVED, POLICIES, Policy, policy
 from carbonrouter_core.quality import QualityFit
 from carbonrouter_core.results import Comparison, Run
 from carbonrouter_core.scenario import Scenario
-from carbonrouter_core.simulation import Decisions, charge, replay
+from carbonrouter_core.simulation import Decisions, Progress, charge, replay, unheard
 from carbonrouter_core.sites import load_catalog
 from carbonrouter_core.store import existing_store
 from carbonrouter_core.tables import nearest, unknown
@@ -36,6 +36,9 @@ from carbonrouter_core.traces.training import Training, learn, training_sessions
 
 RULE_FIELDS = ("copies", "idle_s", "quality_floor", "gate_threshold")
 """Scenario fields that decisions go by and nothing else that is prepared."""
+
+SEEDS_SHARE = 0.2
+"""Part of the time of a search that goes into the paths of other policies, roughly."""
 
 
 @dataclass(frozen=True)
@@ -273,26 +276,40 @@ def fair_floors(prepared: Prepared) -> dict[str, np.ndarray]:
     }
 
 
-def run_policy(prepared: Prepared, policy_id: str) -> Run:
-    """Replay one policy and charge it."""
+def run_policy(prepared: Prepared, policy_id: str, progress: Progress = unheard) -> Run:
+    """Replay one policy and charge it.
+
+    ``progress`` is told how far it is, 0 to 1, in blocks of sessions; what it raises ends the run.
+    """
     chosen = policy(policy_id)
     if chosen is AS_SERVED:
         return run_as_served(prepared)
     fleet, placed = prepared.deployments.fleet, prepared.placed
     seeds: list[np.ndarray] = []
+    begun = 0.0
     if chosen.knows_future and not prepared.optimum_is_exact:
-        charged_alike = (p for p in POLICIES.values() if not (p.knows_future or p.free_history))
-        seeds = [_decide(prepared, other).deployment for other in charged_alike]
-    decisions = _decide(prepared, chosen, seeds)
+        charged_alike = [p for p in POLICIES.values() if not (p.knows_future or p.free_history)]
+        step = SEEDS_SHARE / len(charged_alike)
+        for other in charged_alike:
+            seeds.append(_decide(prepared, other, (), part_of(progress, begun, step)).deployment)
+            begun += step
+    decisions = _decide(prepared, chosen, seeds, part_of(progress, begun, 1.0 - begun))
     charges = charge(fleet, prepared.k, placed, prepared.intensity, decisions)
     return Run(chosen, decisions, charges)
 
 
-def _decide(prepared: Prepared, chosen: Policy, seeds: Sequence[np.ndarray] = ()) -> Decisions:
+def part_of(progress: Progress, begun: float, share: float) -> Progress:
+    """The progress of a part that is ``share`` of the whole, and begins at ``begun``."""
+    return lambda done: progress(begun + share * done)
+
+
+def _decide(
+    prepared: Prepared, chosen: Policy, seeds: Sequence[np.ndarray], progress: Progress
+) -> Decisions:
     # what knows the future knows the grid too: it is a bound on what could have been
     seen = prepared.intensity if chosen.knows_output else prepared.known_intensity
     fleet, rules = prepared.deployments.fleet, prepared.rules_for(chosen.id)
-    return replay(chosen, fleet, rules, prepared.placed, seen, seeds)
+    return replay(chosen, fleet, rules, prepared.placed, seen, seeds, progress)
 
 
 def compare(
@@ -301,12 +318,20 @@ def compare(
     trace: Trace | None = None,
     catalog: Catalog | None = None,
     own_series: OwnSeries | None = None,
+    progress: Progress = unheard,
 ) -> Comparison:
     """Run ``policies`` on ``scenario`` and hold them side by side.
 
     ``trace`` and ``catalog`` replace what the scenario names and the built-in tables;
-    ``own_series`` as in :func:`prepare`.
+    ``own_series`` as in :func:`prepare`, ``progress`` as in :func:`run_policy`.
     """
     prepared = prepare(scenario, trace, catalog, own_series)
     chosen = list(dict.fromkeys(policy(name).id for name in policies))
-    return Comparison(prepared, {name: run_policy(prepared, name) for name in chosen})
+    share = 1.0 / max(len(chosen), 1)
+    return Comparison(
+        prepared,
+        {
+            name: run_policy(prepared, name, part_of(progress, number * share, share))
+            for number, name in enumerate(chosen)
+        },
+    )

@@ -10,12 +10,13 @@ from typing import Any
 import pyarrow as pa
 
 from carbonrouter_core import provenance
-from carbonrouter_core.engine import prepare, run_policy
+from carbonrouter_core.engine import compare
 from carbonrouter_core.report.bundle import decisions_sha256
 from carbonrouter_core.report.fields import schema_of, to_table
 from carbonrouter_core.report.tables import DECISIONS, decisions
 from carbonrouter_core.results import FIGURES, Comparison
 from carbonrouter_core.scenario import Scenario
+from carbonrouter_core.simulation import Progress, unheard
 from carbonrouter_core.store import Store, StoredRun
 
 KEPT_COLUMNS = (
@@ -102,15 +103,14 @@ def figures_of(run: StoredRun, policy_id: str) -> dict[str, Any]:
     return {name: kept[name] for name in FIGURES if name in kept}
 
 
-def run_again(run: StoredRun) -> tuple[Comparison, Check]:
+def run_again(run: StoredRun, progress: Progress = unheard) -> tuple[Comparison, Check]:
     """Compute ``run`` anew from what is here now, and say whether it came out the same.
 
+    ``progress`` as in :func:`~.engine.run_policy`.
     Raises :class:`~.errors.InputError` where its trace or a name in it is not here any more.
     """
-    prepared = prepare(scenario_of(run))
-    comparison = Comparison(
-        prepared, {name: run_policy(prepared, name) for name in policies_of(run)}
-    )
+    comparison = compare(scenario_of(run), policies_of(run), progress=progress)
+    prepared = comparison.prepared
     check = Check(
         version_then=run.engine_version,
         version_now=provenance.engine_version(),

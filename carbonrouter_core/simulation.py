@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -36,6 +36,18 @@ from carbonrouter_core.units import J_PER_KWH
 
 UNSERVED = -1
 """Deployment of a turn that no model holds."""
+
+BLOCK_TURNS = 2_048
+"""Turns between two reports of progress, which may end a replay; a session is never split."""
+PLAN_SHARE = 0.9
+"""Part of the time of a policy that knows the future that goes into its plan, roughly."""
+
+Progress = Callable[[float], None]
+"""Told how far a run is, 0 to 1; what it raises ends the run."""
+
+
+def unheard(share: float) -> None:
+    """The progress of a run that nobody waits for."""
 
 
 class Decisions(NamedTuple):
@@ -106,12 +118,14 @@ def replay(
     placed: PlacedTrace,
     intensity: np.ndarray,
     seeds: Sequence[np.ndarray] = (),
+    progress: Progress = unheard,
 ) -> Decisions:
     """Decide every turn of ``placed`` under ``policy``.
 
     ``intensity``: g/kWh, shape (turns, regions), at the start of each turn; ``seeds``:
     deployments other policies chose, one array of shape (turns,) each, where a policy that
-    knows the future and is not exact starts from.
+    knows the future and is not exact starts from. ``progress`` is told after every
+    :data:`BLOCK_TURNS` or so; decisions do not depend on it, since sessions are independent.
     """
     trace = placed.trace
     n = trace.n_turns
@@ -142,23 +156,41 @@ def replay(
     # The records are made here: compiled code holds bare pointers into them, so that arrays
     # of its own could be freed under its feet.
     session, note = np.zeros(1, SESSION), np.zeros(1, NOTE)
-    plan = np.empty(0, np.int64)
+    plan, planned = np.empty(0, np.int64), 0.0
     if policy.knows_future:
-        plan = np.full(n, UNSERVED)
-        _plan(fleet, rules, turns, np.array(seeds, np.int64).reshape(len(seeds), n), plan)
-    _replay(
-        CODES[policy.id],
-        policy.knows_output,
-        policy.free_history,
-        fleet,
-        rules,
-        turns,
-        plan,
-        session,
-        note,
-        decisions,
-    )
+        plan, planned = np.full(n, UNSERVED), PLAN_SHARE
+        paths = np.array(seeds, np.int64).reshape(len(seeds), n)
+        for first, end, share in _blocks(trace.offsets):
+            _plan(fleet, rules, turns, paths, plan, first, end)
+            progress(planned * share)
+    code, knows_output, free_history = CODES[policy.id], policy.knows_output, policy.free_history
+    for first, end, share in _blocks(trace.offsets):
+        _replay(
+            code,
+            knows_output,
+            free_history,
+            fleet,
+            rules,
+            turns,
+            plan,
+            session,
+            note,
+            decisions,
+            first,
+            end,
+        )
+        progress(planned + (1.0 - planned) * share)
     return decisions
+
+
+def _blocks(offsets: np.ndarray) -> Iterator[tuple[int, int, float]]:
+    """Sessions from, up to, and the share of all turns up to there; each about a block."""
+    n = int(offsets[-1])
+    marks = np.minimum(np.arange(BLOCK_TURNS, n + BLOCK_TURNS, BLOCK_TURNS), n)
+    first = 0
+    for end in np.unique(np.searchsorted(offsets, marks)):
+        yield first, int(end), float(offsets[end] / n)
+        first = int(end)
 
 
 def _read_only(column: np.ndarray) -> np.ndarray:
@@ -169,9 +201,17 @@ def _read_only(column: np.ndarray) -> np.ndarray:
 
 
 @jit
-def _plan(fleet: Fleet, rules: Rules, turns: _Turns, seeds: Array, plan: Array) -> None:
+def _plan(
+    fleet: Fleet,
+    rules: Rules,
+    turns: _Turns,
+    seeds: Array,
+    plan: Array,
+    first_session: int,
+    end_session: int,
+) -> None:
     """Fill ``plan`` (turns,) with the deployments of least carbon, each session's future known."""
-    for s in range(turns.offsets.size - 1):
+    for s in range(first_session, end_session):
         first, end = turns.offsets[s], turns.offsets[s + 1]
         history = turns.history[first:end].astype(np.float64)
         prompt = turns.prompt[first:end].astype(np.float64)
@@ -273,6 +313,8 @@ def _replay(
     sessions: Array,
     notes: Array,
     out: Decisions,
+    first_session: int,
+    end_session: int,
 ) -> None:
     n_deployments = fleet.pair.size
     cached = np.zeros(n_deployments)
@@ -280,7 +322,7 @@ def _replay(
     carbon_g = np.empty(n_deployments)
     g_per_j = np.empty(fleet.pue.size)
     session, note = sessions[0], notes[0]
-    for s in range(turns.offsets.size - 1):
+    for s in range(first_session, end_session):
         cached[:] = 0.0
         open_session(session, turns.start_at[s])
         for i in range(turns.offsets[s], turns.offsets[s + 1]):

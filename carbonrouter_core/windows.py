@@ -8,7 +8,7 @@ from datetime import date
 from typing import Any
 
 from carbonrouter_core.catalog import Catalog
-from carbonrouter_core.engine import compare
+from carbonrouter_core.engine import compare, part_of
 from carbonrouter_core.errors import IntensityError, ScenarioError
 from carbonrouter_core.intensity.choice import OwnSeries, candidates, common_starts, nearest_start
 from carbonrouter_core.intensity.knowledge import KNOWLEDGE
@@ -16,6 +16,7 @@ from carbonrouter_core.intensity.stored import own_series_of
 from carbonrouter_core.policies import BASELINE
 from carbonrouter_core.results import Comparison, Interval
 from carbonrouter_core.scenario import Scenario
+from carbonrouter_core.simulation import Progress, unheard
 from carbonrouter_core.sites import load_catalog
 from carbonrouter_core.units import S_PER_DAY
 
@@ -105,17 +106,20 @@ def compare_windows(
     starts: Sequence[date],
     policies: Sequence[str] = ("carbonrouter-lookahead", "carbonrouter"),
     own_series: OwnSeries | None = None,
+    progress: Progress = unheard,
 ) -> Iterator[WindowResult]:
     """Run ``scenario`` in a window from each of ``starts``; results come one by one.
 
-    A window that cannot be run says why. Raises :class:`ScenarioError` for no starts.
+    ``progress`` as in :func:`~.engine.run_policy`. A window that cannot be run says why.
+    Raises :class:`ScenarioError` for no starts.
     """
     if not starts:
         raise ScenarioError("There is no window to compare; name at least one first day.")
-    for start in starts:
+    for number, start in enumerate(starts):
         moved = scenario.replace(window_start=start)
+        told = part_of(progress, number / len(starts), 1 / len(starts))
         try:
-            result = compare(moved, [*policies, BASELINE], own_series=own_series)
+            result = compare(moved, [*policies, BASELINE], own_series=own_series, progress=told)
         except IntensityError as error:
             yield WindowResult(start, scenario.window_days, {}, {}, {}, str(error))
         else:
@@ -138,19 +142,23 @@ def compare_knowledge(
     policies: Sequence[str] = ("carbonrouter-lookahead", "cleanest-region"),
     kinds: Sequence[str] = KNOWLEDGE,
     own_series: OwnSeries | None = None,
+    progress: Progress = unheard,
 ) -> Iterator[KnowledgeResult]:
     """Run ``scenario`` with each of ``kinds`` of knowledge; results come one by one.
 
+    ``progress`` as in :func:`~.engine.run_policy`.
     Carbon is always charged by the true intensity. What cannot be had (a forecast that the
     series lacks) says why.
     """
     known: dict[str, float] = {}
-    for kind in dict.fromkeys(["current", *kinds]):
+    asked = list(dict.fromkeys(["current", *kinds]))
+    for number, kind in enumerate(asked):
         try:
             result = compare(
                 scenario.replace(intensity_knowledge=kind),
                 [*policies, BASELINE],
                 own_series=own_series,
+                progress=part_of(progress, number / len(asked), 1 / len(asked)),
             )
         except IntensityError as error:
             for name in policies:

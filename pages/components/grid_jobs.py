@@ -12,7 +12,6 @@ from typing import Any
 
 import carbonrouter_core as core
 from carbonrouter_core.intensity.importers.base import IntensityOptions
-from carbonrouter_core.intensity.knowledge import KNOWLEDGE
 from carbonrouter_core.intensity.staging import StagedIntensity, stage_intensity
 from carbonrouter_core.sites import own_zones
 from carbonrouter_core.windows import compare_knowledge, compare_windows
@@ -49,23 +48,15 @@ def seasons(scenario: core.Scenario, starts: Sequence[date], router: str) -> tra
     """The scenario in a window from each of ``starts``; the result is a list of them."""
     policies = [router] if router == "carbonrouter" else [router, "carbonrouter"]
     results = partial(compare_windows, scenario, starts, policies)
-    return trace_jobs.start("Running each window", _collect(results, len(starts)))
+    return trace_jobs.start("Running each window", _collect(results))
 
 
 def knowledge(scenario: core.Scenario, router: str) -> trace_jobs.Job:
     """The scenario with each kind of knowledge; the result is a list of them."""
     policies = [router, "cleanest-region"]
     results = partial(compare_knowledge, scenario, policies)
-    count = len(KNOWLEDGE) * len(policies)
-    return trace_jobs.start("Running each kind of knowledge", _collect(results, count))
+    return trace_jobs.start("Running each kind of knowledge", _collect(results))
 
 
-def _collect(results: Callable[[], Iterable[Any]], count: int) -> Callable[..., list[Any]]:
-    def work(job: trace_jobs.Job) -> list[Any]:
-        done: list[Any] = []
-        for one in results():
-            done.append(one)
-            job.progress(len(done) / count)  # ends it here where the user has stopped it
-        return done
-
-    return work
+def _collect(results: Callable[..., Iterable[Any]]) -> Callable[[trace_jobs.Job], list[Any]]:
+    return lambda job: list(results(progress=job.progress))

@@ -108,7 +108,7 @@ def keep(scenario: core.Scenario, policies: Sequence[str], name: str, note: str)
 
 def run_again(run: StoredRun) -> Job:
     """Compute a run anew; the result is a :class:`~carbonrouter_core.runs.Check`."""
-    return _start(f"Computing {run.name} again", lambda job: runs.run_again(run)[1])
+    return _start(f"Computing {run.name} again", lambda job: runs.run_again(run, job.progress)[1])
 
 
 def _start(what: str, work: Callable[[Job], Any]) -> Job:
@@ -118,15 +118,8 @@ def _start(what: str, work: Callable[[Job], Any]) -> Job:
 
 
 def _compare(job: Job, scenario: core.Scenario, policies: Sequence[str]) -> core.Comparison:
-    """The replays, one after another, so that they can be stopped between."""
-    chosen = list(dict.fromkeys(policies))
-    prepared = core.prepare(scenario)
-    done = {}
-    for i, name in enumerate(chosen, 1):
-        job.progress(RUN_SHARE * i / (len(chosen) + 1))
-        done[name] = core.run_policy(prepared, name)
-    job.progress(RUN_SHARE)
-    return core.Comparison(prepared, done)
+    """The replays: the first part of the work, and stopped in the midst of one if asked to."""
+    return core.compare(scenario, policies, progress=lambda share: job.progress(RUN_SHARE * share))
 
 
 def _built(file_name: str, mime: str, write: Callable[[Path], Any], run_id: str = "") -> Built:

@@ -7,10 +7,10 @@ replay and the online API call the same lines.
 
 from __future__ import annotations
 
-from carbonrouter_core.compiled import Array, jit
+from carbonrouter_core.compiled import Array, jit_borrowing
 
 
-@jit
+@jit_borrowing
 def begin_turn(
     cached: Array, last_s: Array, history_tokens: float, start_s: float, idle_s: float
 ) -> None:
@@ -27,7 +27,7 @@ def begin_turn(
                 cached[d] = history_tokens
 
 
-@jit
+@jit_borrowing
 def end_turn(
     cached: Array,
     last_s: Array,
@@ -47,7 +47,7 @@ def end_turn(
     last_s[deployment] = start_s
 
 
-@jit
+@jit_borrowing
 def home(cached: Array) -> int:
     """The deployment holding the most live cached tokens, the first of equals; -1 if none."""
     best, most = -1, 0

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from carbonrouter_core.compiled import jit
+from carbonrouter_core.compiled import jit_borrowing
 from carbonrouter_core.units import MS_PER_S
 
 HOST_W_PER_GPU = 150.0
@@ -32,13 +32,13 @@ KV_BANDWIDTH_SHARE = 0.7
 """Share of peak memory bandwidth reached while reading the KV cache."""
 
 
-@jit
+@jit_borrowing
 def attention_context(tokens: float, global_share: float, window_tokens: float) -> float:
     """a(u): the context a token at position ``tokens`` attends to, averaged over layers."""
     return global_share * tokens + (1.0 - global_share) * min(tokens, window_tokens)
 
 
-@jit
+@jit_borrowing
 def attention_span(tokens: float, global_share: float, window_tokens: float) -> float:
     """A(x): integral of a(u) from 0 to ``tokens``, in tokens squared."""
     whole = 0.5 * tokens * tokens
@@ -48,7 +48,7 @@ def attention_span(tokens: float, global_share: float, window_tokens: float) -> 
     return global_share * whole + (1.0 - global_share) * windowed
 
 
-@jit
+@jit_borrowing
 def prefill_work(tokens: float, alpha: float, global_share: float, window_tokens: float) -> float:
     """Work of prefilling ``tokens`` from position 0, in tokens of the attention-free cost.
 
@@ -58,7 +58,7 @@ def prefill_work(tokens: float, alpha: float, global_share: float, window_tokens
     return tokens + alpha * attention_span(tokens, global_share, window_tokens)
 
 
-@jit
+@jit_borrowing
 def decode_context(
     history: float, prompt: float, output: float, global_share: float, window_tokens: float
 ) -> float:
@@ -68,13 +68,13 @@ def decode_context(
     return max(0.0, context - MEASURED_CONTEXT_TOKENS)
 
 
-@jit
+@jit_borrowing
 def host_energy_j(n_gpus: float, ms: float) -> float:
     """Host energy while ``n_gpus`` are busy for ``ms``."""
     return HOST_W_PER_GPU * n_gpus * ms / MS_PER_S
 
 
-@jit
+@jit_borrowing
 def embodied_g(n_gpus: float, ms: float, gpu_embodied_kg: float) -> float:
     """Embodied carbon of ``n_gpus`` for ``ms`` each, with their share of the server."""
     per_gpu_g = gpu_embodied_kg * 1e3 + SERVER_EMBODIED_G_PER_GPU

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from carbonrouter_core import costs
-from carbonrouter_core.compiled import Array, Record, jit
+from carbonrouter_core.compiled import Array, Record, jit_borrowing
 from carbonrouter_core.deployments import Fleet
 from carbonrouter_core.scenario import Scenario
 from carbonrouter_core.traces.training import Training
@@ -139,7 +139,7 @@ def _logit(share: float) -> float:
     return math.log(share / (1.0 - share))
 
 
-@jit
+@jit_borrowing
 def best_fitting_theta(fleet: Fleet, context_tokens: float) -> float:
     """Ability of the best model that holds ``context_tokens``; -inf where none does."""
     best = -np.inf
@@ -149,14 +149,14 @@ def best_fitting_theta(fleet: Fleet, context_tokens: float) -> float:
     return best
 
 
-@jit
+@jit_borrowing
 def required_theta(fleet: Fleet, rules: Rules, turn: Turn) -> float:
     """Ability needed: the quality floor's, or the best that fits where that is below it."""
     best = best_fitting_theta(fleet, turn.context_tokens)
     return min(turn.difficulty + rules.user_margin[turn.user], best)
 
 
-@jit
+@jit_borrowing
 def prefill_work_on(fleet: Fleet, model: int, tokens: float) -> float:
     """Work of prefilling ``tokens`` from position 0 on a model (:func:`costs.prefill_work`)."""
     return costs.prefill_work(
@@ -164,20 +164,20 @@ def prefill_work_on(fleet: Fleet, model: int, tokens: float) -> float:
     )
 
 
-@jit
+@jit_borrowing
 def energy_j(fleet: Fleet, pair: int, work: float, context: float, output_tokens: float) -> float:
     """GPU and host energy of a turn on a pair: ``work`` of prefill, then decoding."""
     decode = fleet.output_j[pair] + fleet.context_j[pair] * context
     return work * fleet.work_j[pair] + output_tokens * decode
 
 
-@jit
+@jit_borrowing
 def decode_ms(fleet: Fleet, pair: int, output_tokens: float) -> float:
     """One sequence's share of the replica's time while it decodes, ms."""
     return output_tokens * fleet.output_ms[pair]
 
 
-@jit
+@jit_borrowing
 def ttft_ms(fleet: Fleet, deployment: int, user: int, work: float) -> float:
     """Time to first token: round trip, prefill, one decode step; no queueing."""
     pair = fleet.pair[deployment]
@@ -185,7 +185,7 @@ def ttft_ms(fleet: Fleet, deployment: int, user: int, work: float) -> float:
     return rtt + work * fleet.prefill_ms[pair] + fleet.inter_token_ms[pair]
 
 
-@jit
+@jit_borrowing
 def latency_ms(
     fleet: Fleet, deployment: int, user: int, work: float, output_tokens: float
 ) -> float:
@@ -194,7 +194,7 @@ def latency_ms(
     return ttft_ms(fleet, deployment, user, work) + rest
 
 
-@jit
+@jit_borrowing
 def price(
     fleet: Fleet,
     rules: Rules,
@@ -237,7 +237,7 @@ def price(
                 carbon_g[d] += costs.embodied_g(fleet.n_gpus[pair], ms, fleet.gpu_embodied_kg[pair])
 
 
-@jit
+@jit_borrowing
 def recompute_g(
     fleet: Fleet, rules: Rules, deployment: int, cached: Array, history: float, g_per_j: Array
 ) -> float:
@@ -252,35 +252,40 @@ def recompute_g(
     return carbon_g
 
 
-@jit
+@jit_borrowing
+def _bounded_ms(fleet: Fleet, rules: Rules, turn: Turn, deployment: int, cached: float) -> float:
+    """The latency that the ceiling is on."""
+    model = fleet.pair_model[fleet.pair[deployment]]
+    work = prefill_work_on(fleet, model, turn.history_tokens + turn.prompt_tokens)
+    work -= prefill_work_on(fleet, model, cached)
+    if rules.ceiling_on_ttft:
+        return ttft_ms(fleet, deployment, turn.user, work)
+    return latency_ms(fleet, deployment, turn.user, work, turn.output_tokens)
+
+
+@jit_borrowing
 def apply_ceiling(fleet: Fleet, rules: Rules, turn: Turn, cached: Array, carbon_g: Array) -> bool:
     """Make candidates over the latency ceiling infeasible; True if none was within it.
 
     Then only the fastest candidate stays feasible.
     """
     fastest, fastest_ms, any_within = -1, np.inf, False
-    over = np.zeros(carbon_g.size, np.bool_)
     for d in range(carbon_g.size):
-        if carbon_g[d] == np.inf:
+        if carbon_g[d] < np.inf:
+            ms = _bounded_ms(fleet, rules, turn, d, cached[d])
+            if ms < fastest_ms:
+                fastest, fastest_ms = d, ms
+            any_within = any_within or ms <= rules.latency_ceiling_ms
+    for d in range(carbon_g.size):
+        if carbon_g[d] == np.inf or (d == fastest and not any_within):
             continue
-        model = fleet.pair_model[fleet.pair[d]]
-        work = prefill_work_on(fleet, model, turn.history_tokens + turn.prompt_tokens)
-        work -= prefill_work_on(fleet, model, cached[d])
-        if rules.ceiling_on_ttft:
-            ms = ttft_ms(fleet, d, turn.user, work)
-        else:
-            ms = latency_ms(fleet, d, turn.user, work, turn.output_tokens)
-        if ms < fastest_ms:
-            fastest, fastest_ms = d, ms
-        over[d] = ms > rules.latency_ceiling_ms
-        any_within = any_within or not over[d]
-    for d in range(carbon_g.size):
-        if over[d] and (any_within or d != fastest):
+        # worked out again rather than kept, which would take an array
+        if _bounded_ms(fleet, rules, turn, d, cached[d]) > rules.latency_ceiling_ms:
             carbon_g[d] = np.inf
     return not any_within
 
 
-@jit
+@jit_borrowing
 def cheapest(carbon_g: Array) -> int:
     """The first deployment of least carbon; -1 where none is feasible."""
     best, least = -1, np.inf
@@ -290,21 +295,21 @@ def cheapest(carbon_g: Array) -> int:
     return best
 
 
-@jit
+@jit_borrowing
 def carbon_per_joule(fleet: Fleet, intensity_g_per_kwh: Array, g_per_j: Array) -> None:
     """Fill ``g_per_j`` (R,): PUE times intensity, per joule at the servers."""
     for r in range(fleet.pue.size):
         g_per_j[r] = fleet.pue[r] * intensity_g_per_kwh[r] / J_PER_KWH
 
 
-@jit
+@jit_borrowing
 def predicted_output(rules: Rules, session: Record) -> float:
     """ô: training mean and the session's outputs so far, equally weighted a turn."""
     before = session.turns - 1
     return (rules.mean_output_tokens + session.output_tokens) / (1.0 + before)
 
 
-@jit
+@jit_borrowing
 def own_weight(n: float, correlation: float) -> float:
     """How much ``n`` values of a session say of its own mean, from 0 to 1.
 
@@ -314,7 +319,7 @@ def own_weight(n: float, correlation: float) -> float:
     return n * correlation / (1.0 + (n - 1.0) * correlation)
 
 
-@jit
+@jit_borrowing
 def open_session(session: Record, start_at: int) -> None:
     """Set the running figures to those of a session before its first turn."""
     session.turns = 0
@@ -327,7 +332,7 @@ def open_session(session: Record, start_at: int) -> None:
     session.start_at = start_at
 
 
-@jit
+@jit_borrowing
 def note_prompt(session: Record, prompt_tokens: float, difficulty: float) -> None:
     """Count a turn that begins into the running figures of its session."""
     if session.turns > 0:

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from carbonrouter_core import cache
-from carbonrouter_core.compiled import Array, Record, jit
+from carbonrouter_core.compiled import Array, Record, jit, jit_borrowing
 from carbonrouter_core.costs import decode_context, embodied_g, host_energy_j
 from carbonrouter_core.deployments import Fleet
 from carbonrouter_core.kernel import (
@@ -229,7 +229,7 @@ def _plan(
         plan[first:end] = optimum.plan_session(fleet, rules, future, seeds[:, first:end])
 
 
-@jit
+@jit_borrowing
 def price_candidates(
     knows_output: bool,
     fleet: Fleet,
@@ -263,7 +263,7 @@ def price_candidates(
     return turn, missed
 
 
-@jit
+@jit_borrowing
 def decide(
     code: int,
     knows_output: bool,
@@ -427,7 +427,7 @@ def charge_rows(
     )
 
 
-@jit
+@jit_borrowing
 def _charge(
     fleet: Fleet,
     history: Array,

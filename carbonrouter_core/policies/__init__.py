@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from carbonrouter_core.compiled import Array, Record, jit
+from carbonrouter_core.compiled import Array, Record, jit_borrowing
 from carbonrouter_core.deployments import Fleet
 from carbonrouter_core.errors import ScenarioError
 from carbonrouter_core.kernel import Rules, Turn
@@ -121,7 +121,7 @@ def policy(policy_id: str) -> Policy:
     return POLICIES[policy_id]
 
 
-@jit
+@jit_borrowing
 def choose(
     code: int,
     fleet: Fleet,

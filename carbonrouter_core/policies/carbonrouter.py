@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from carbonrouter_core.compiled import Array, Record, jit
+from carbonrouter_core.compiled import Array, Record, jit_borrowing
 from carbonrouter_core.deployments import Fleet
 from carbonrouter_core.kernel import Rules, Turn, cheapest
 from carbonrouter_core.policies import reasons
 from carbonrouter_core.policies.gate import look_back
 
 
-@jit
+@jit_borrowing
 def choose_without_gate(cached: Array, carbon_g: Array, note: Record) -> int:
     """The deployment of least carbon, recomputation of the history charged to each."""
     choice, home = cheapest(carbon_g), note.home
@@ -25,7 +25,7 @@ def choose_without_gate(cached: Array, carbon_g: Array, note: Record) -> int:
     return choice
 
 
-@jit
+@jit_borrowing
 def choose(
     fleet: Fleet,
     rules: Rules,

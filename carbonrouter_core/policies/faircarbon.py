@@ -27,13 +27,13 @@ from __future__ import annotations
 import numpy as np
 
 from carbonrouter_core import costs
-from carbonrouter_core.compiled import Array, Record, jit
+from carbonrouter_core.compiled import Array, Record, jit_borrowing
 from carbonrouter_core.deployments import Fleet
 from carbonrouter_core.kernel import Rules, Turn, decode_ms, energy_j, prefill_work_on
 from carbonrouter_core.policies import reasons
 
 
-@jit
+@jit_borrowing
 def choose(
     fleet: Fleet,
     rules: Rules,

@@ -6,12 +6,12 @@ output length is known. It is charged so, unlike all other policies.
 
 from __future__ import annotations
 
-from carbonrouter_core.compiled import Array, Record, jit
+from carbonrouter_core.compiled import Array, Record, jit_borrowing
 from carbonrouter_core.kernel import cheapest
 from carbonrouter_core.policies import reasons
 
 
-@jit
+@jit_borrowing
 def choose(carbon_g: Array, note: Record) -> int:
     """The deployment of least carbon where all have the history."""
     choice = cheapest(carbon_g)

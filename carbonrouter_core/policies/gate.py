@@ -17,7 +17,7 @@ import math
 
 import numpy as np
 
-from carbonrouter_core.compiled import Array, Record, jit
+from carbonrouter_core.compiled import Array, Record, jit, jit_borrowing
 from carbonrouter_core.deployments import Fleet
 from carbonrouter_core.kernel import (
     Rules,
@@ -30,13 +30,13 @@ from carbonrouter_core.kernel import (
 )
 
 
-@jit
+@jit_borrowing
 def survival_after(rules: Rules, turns: int) -> float:
     """S(n): the chance of another turn after ``turns`` turns."""
     return rules.survival[min(turns, rules.survival.size) - 1]
 
 
-@jit
+@jit_borrowing
 def next_difficulty(rules: Rules, session: Record) -> tuple[float, float]:
     """Mean and standard deviation of the next turn's difficulty, given the session so far.
 
@@ -48,7 +48,7 @@ def next_difficulty(rules: Rules, session: Record) -> tuple[float, float]:
     return mean, rules.difficulty_spread * math.sqrt(1.0 - rho * w)
 
 
-@jit
+@jit_borrowing
 def next_turn(rules: Rules, turn: Turn, session: Record) -> Turn:
     """The turn expected to follow ``turn``; its difficulty is not set."""
     output = predicted_output(rules, session)
@@ -112,7 +112,7 @@ def _best_of_models(fleet: Fleet, carbon_g: Array) -> Array:
     return best
 
 
-@jit
+@jit_borrowing
 def _cheapest_able(fleet: Fleet, best_of_model: Array, carbon_g: Array, needed: float) -> int:
     """Of ``best_of_model`` the cheapest whose ability is ``needed`` at least, -1 if none."""
     best = -1

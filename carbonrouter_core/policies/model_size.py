@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from carbonrouter_core.compiled import Array, Record, jit
+from carbonrouter_core.compiled import Array, Record, jit_borrowing
 from carbonrouter_core.deployments import Fleet
 from carbonrouter_core.policies import reasons
 
 
-@jit
+@jit_borrowing
 def choose(fleet: Fleet, largest: bool, carbon_g: Array, note: Record) -> int:
     """The feasible deployment of the largest (or smallest) model; ties by carbon."""
     best, best_size = -1, np.inf

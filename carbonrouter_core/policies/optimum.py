@@ -25,7 +25,7 @@ from typing import NamedTuple
 import numpy as np
 
 from carbonrouter_core import cache
-from carbonrouter_core.compiled import Array, Record, jit
+from carbonrouter_core.compiled import Array, Record, jit, jit_borrowing
 from carbonrouter_core.deployments import Fleet
 from carbonrouter_core.kernel import (
     Rules,
@@ -59,7 +59,7 @@ class Future(NamedTuple):
     """(turns, regions)"""
 
 
-@jit
+@jit_borrowing
 def choose(session: Record, note: Record) -> int:
     """Where the plan made beforehand sends this turn."""
     note.wanted = session.planned

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from carbonrouter_core.compiled import Array, Record, jit
+from carbonrouter_core.compiled import Array, Record, jit_borrowing
 from carbonrouter_core.deployments import Fleet
 from carbonrouter_core.policies import reasons
 
 
-@jit
+@jit_borrowing
 def choose(fleet: Fleet, rank: Array, carbon_g: Array, note: Record) -> int:
     """Least carbon within the region of lowest ``rank`` (R,) that has a feasible candidate.
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from carbonrouter_core.compiled import Array, Record, jit
+from carbonrouter_core.compiled import Array, Record, jit_borrowing
 from carbonrouter_core.policies import reasons
 
 
-@jit
+@jit_borrowing
 def choose(session: Record, carbon_g: Array, note: Record) -> int:
     """The next feasible deployment after the last; a session begins at a hash of its id."""
     n = carbon_g.size

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from carbonrouter_core.compiled import Array, Record, jit
+from carbonrouter_core.compiled import Array, Record, jit_borrowing
 from carbonrouter_core.kernel import cheapest
 from carbonrouter_core.policies import reasons
 
 
-@jit
+@jit_borrowing
 def choose(session: Record, carbon_g: Array, note: Record) -> int:
     """The current deployment; where infeasible, the one of least cache-aware carbon."""
     current = session.current

@@ -1,11 +1,13 @@
-"""What all tests share: where reference data and the browser are, and hypothesis' settings."""
+"""What all tests share: where reference data and the browser are, hypothesis' settings, and how
+the tests are spread over two processes."""
 
 import os
 import shutil
 import subprocess
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import pytest
 from hypothesis import settings
@@ -21,6 +23,38 @@ os.environ["CARBONROUTER_HOME"] = str(
 # Compiling a kernel or a busy machine makes single examples slow; that is no failure.
 settings.register_profile("carbonrouter", deadline=None)
 settings.load_profile("carbonrouter")
+
+MEASURED = "measured"
+"""What a test has measured, kept beside its outcome."""
+
+
+def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
+    """Two processes; one for benchmarks, which nothing else may disturb."""
+    return 0 if config.option.markexpr == "benchmark" else 2
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Keep each file, and all that share the running app, in one process."""
+    for item in items:
+        group = "browser" if item.get_closest_marker("browser") else item.path.name
+        item.add_marker(pytest.mark.xdist_group(group))
+
+
+def pytest_terminal_summary(terminalreporter: Any) -> None:
+    """Say what was measured, whichever process did it."""
+    reports = [one for kind in ("passed", "failed") for one in terminalreporter.getreports(kind)]
+    said = [text for one in reports for name, text in one.user_properties if name == MEASURED]
+    if said:
+        terminalreporter.section("measured")
+    for text in said:
+        terminalreporter.line(text)
+
+
+@pytest.fixture
+def measured(record_property: Callable[[str, object], None]) -> Callable[[str], None]:
+    """Takes a line about what was measured, for the end of the run."""
+    return lambda text: record_property(MEASURED, text)
 
 
 def skip_unless_ci(reason: str) -> NoReturn:

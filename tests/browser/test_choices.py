@@ -22,7 +22,7 @@ FIGURES = ".st-key-scenario-columns .cr-table"
 
 
 def test_choices_by_keyboard_are_answered_at_once(
-    open_tab: OpenTab, capsys: pytest.CaptureFixture[str]
+    open_tab: OpenTab, measured: Callable[[str], None]
 ) -> None:
     tab = open_tab()
     tab.go_to("Scenario", ANSWER)
@@ -50,8 +50,7 @@ def test_choices_by_keyboard_are_answered_at_once(
     tab.wait_until_done(ANSWER)
     tab.shot("scenario-1440")
     assert tab.errors == []
-    with capsys.disabled():
-        print("\na choice answered after", ", ".join(f"{wait:.2f} s" for wait in waits))
+    measured("a choice answered after " + ", ".join(f"{wait:.2f} s" for wait in waits))
     assert statistics.median(waits) < ANSWER_WITHIN_S
 
 

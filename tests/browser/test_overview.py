@@ -54,7 +54,7 @@ def choose_router(tab: Tab, words: str) -> None:
 
 
 def test_the_headline_is_the_figure_of_the_command_line(
-    open_tab: OpenTab, capsys: pytest.CaptureFixture[str]
+    open_tab: OpenTab, measured: Callable[[str], None]
 ) -> None:
     printed = subprocess.run(
         [sys.executable, "-m", "carbonrouter_core", "compare", "--json"],
@@ -74,8 +74,7 @@ def test_the_headline_is_the_figure_of_the_command_line(
         assert "less CO2e than FairCarbon" in tab.text(".cr-hero-figure")
         assert tab.text(".cr-answer").startswith(f"{who} emits {shown[0]} less")
         assert f"nothing was learned from: {shown[1]} less (" in tab.text(".cr-evidence")
-        with capsys.disabled():
-            print(f"\n{who}: {shown[0]}, test half {shown[1]}")
+        measured(f"{who}: {shown[0]}, test half {shown[1]}")
 
     tab = open_tab()
 
@@ -166,7 +165,7 @@ def test_a_moved_gate_threshold_moves_the_figures(open_tab: OpenTab) -> None:
     ("router", "key"), [("look-ahead", "ArrowRight"), ("published rule", "ArrowLeft")]
 )
 def test_a_moved_slider_is_answered_at_once(
-    open_tab: OpenTab, router: str, key: str, capsys: pytest.CaptureFixture[str]
+    open_tab: OpenTab, router: str, key: str, measured: Callable[[str], None]
 ) -> None:
     tab = open_tab()
     if router not in tab.text(".cr-answer"):
@@ -182,11 +181,8 @@ def test_a_moved_slider_is_answered_at_once(
         )
         waits.append(time.monotonic() - began)
         tab.wait_until_done()
-    with capsys.disabled():
-        print(
-            f"\n{router}: a moved slider answered after",
-            ", ".join(f"{wait:.2f} s" for wait in waits),
-        )
+    waited = ", ".join(f"{wait:.2f} s" for wait in waits)
+    measured(f"{router}: a moved slider answered after {waited}")
     assert max(waits) < ANSWER_WITHIN_S
 
 

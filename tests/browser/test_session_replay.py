@@ -186,7 +186,7 @@ def test_it_plays_to_the_end_and_can_be_played_again(open_tab: OpenTab) -> None:
 
 
 def test_a_step_is_drawn_at_once(
-    open_tab: OpenTab, plain_browser: Browser, capsys: pytest.CaptureFixture[str]
+    open_tab: OpenTab, plain_browser: Browser, measured: Callable[[str], None]
 ) -> None:
     shown = open_player(open_tab, within=plain_browser)
 
@@ -194,11 +194,10 @@ def test_a_step_is_drawn_at_once(
 
     script, drawn = (statistics.median(times[name]) for name in ("script", "drawn"))
     slowest = sorted(times["drawn"])[int(0.95 * len(times["drawn"]))]
-    with capsys.disabled():
-        print(
-            f"\na step of the player, median over {len(times['drawn'])}: {script:.1f} ms in the "
-            f"script, {drawn:.1f} ms until painted (95 %: {slowest:.1f} ms)"
-        )
+    measured(
+        f"a step of the player, median over {len(times['drawn'])}: {script:.1f} ms in the "
+        f"script, {drawn:.1f} ms until painted (95 %: {slowest:.1f} ms)"
+    )
     assert shown.turn == 300
     assert script < SCRIPT_MS
     assert drawn < STEP_MS

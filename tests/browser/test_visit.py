@@ -35,7 +35,7 @@ def change_and_wait(tab: Tab, change: Callable[[], None], shown: Locator) -> Non
     tab.wait_until_done()
 
 
-def test_a_visit(open_tab: Callable[..., Tab], capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_visit(open_tab: Callable[..., Tab], measured: Callable[[str], None]) -> None:
     # Open: the answer, before anything is touched.
     tab = open_tab()
     page = tab.page
@@ -114,8 +114,7 @@ def test_a_visit(open_tab: Callable[..., Tab], capsys: pytest.CaptureFixture[str
 
     assert tab.errors == []
     assert tab.foreign_requests() == []
-    with capsys.disabled():
-        print(
-            f"\na visit: a step of the replay takes {script:.1f} ms in the script and "
-            f"{drawn:.0f} ms until painted with an emulated graphics card (median of 299)"
-        )
+    measured(
+        f"a visit: a step of the replay takes {script:.1f} ms in the script and "
+        f"{drawn:.0f} ms until painted with an emulated graphics card (median of 299)"
+    )

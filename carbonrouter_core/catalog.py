@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import lru_cache
 from pathlib import Path
 from types import MappingProxyType
@@ -164,6 +164,14 @@ class Catalog:
     def context_windows(self) -> frozenset[int]:
         """Context windows of the models, in tokens."""
         return frozenset(model.context_tokens for model in self.models.values())
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # read-only mappings do not pickle
+        return _catalog, tuple(dict(getattr(self, one.name)) for one in fields(self))
+
+
+def _catalog(*tables: dict[Any, Any]) -> Catalog:
+    return Catalog(*map(MappingProxyType, tables))
 
 
 def read_catalog(

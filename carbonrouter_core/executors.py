@@ -1,8 +1,8 @@
 """Where many runs go on at once: processes of this machine, or a Dask cluster.
 
-Both are :class:`concurrent.futures.Executor`, and nothing else of them is used. Processes are
-loky's: those of the standard library run the main script again in each child, which under a
-Streamlit server is the app.
+Both are :class:`concurrent.futures.Executor`, and nothing else of them is used: any other one
+does, too. Processes are loky's: those of the standard library run the main script again in each
+child, which under a Streamlit server is the app.
 """
 
 from __future__ import annotations
@@ -17,6 +17,8 @@ from loky import ProcessPoolExecutor
 from carbonrouter_core.errors import InputError
 
 MAX_WORKERS = 256
+_WORKER_ENVIRONMENT = {"LOKY_MAX_MEMORY_LEAK_SIZE": "1e18"}
+"""Loky would end a worker that has grown by 300 MB, which the kernel and one trace do."""
 CONNECT_S = 10.0
 """How long a scheduler may take to answer."""
 
@@ -31,7 +33,7 @@ def process_pool(workers: int, idle_s: float | None = None) -> ProcessPoolExecut
     ``idle_s`` end and give back their memory, some 400 MB each."""
     if not 1 <= workers <= MAX_WORKERS:
         raise InputError(f"{workers} workers asked for; choose 1 to {MAX_WORKERS}.")
-    return ProcessPoolExecutor(max_workers=workers, timeout=idle_s)
+    return ProcessPoolExecutor(max_workers=workers, timeout=idle_s, env=_WORKER_ENVIRONMENT)
 
 
 @contextmanager

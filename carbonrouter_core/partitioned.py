@@ -7,10 +7,13 @@ each other, so a part's decisions are those of the whole trace.
 
 from __future__ import annotations
 
+import pickle
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor, Future
 from dataclasses import dataclass, replace
-from functools import reduce
+from functools import lru_cache, reduce
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -63,6 +66,9 @@ _SUMS = (
 """Figures of a policy that add up over parts."""
 _MEANS = ("quality_mean", "ttft_ms_mean", "latency_ms_mean")
 _PERCENTILES = ("ttft_ms", "latency_ms")
+
+AHEAD = 256
+"""Tasks that wait, run or have a result that waits for its turn, at most."""
 
 
 # --- What a worker does ----------------------------------------------------------------------
@@ -135,7 +141,34 @@ class _Part:
     test: np.ndarray
 
 
-def _replay(prepared: Prepared, catalog: Catalog, policies: Sequence[str], path: str) -> _Part:
+def _shared(prepared: Prepared, catalog: Catalog, policies: Sequence[str]) -> bytes:
+    """What all parts are replayed by, pickled once: without the turns that were learned from."""
+    placed, training = prepared.placed, prepared.training
+    no_turns = replace(
+        placed,
+        trace=placed.trace.subset(np.zeros(placed.trace.n_sessions, bool)),
+        start_s=placed.start_s[:0],
+        user=placed.user[:0],
+        difficulty=placed.difficulty[:0],
+    )
+    lean = replace(
+        prepared,
+        placed=no_turns,
+        intensity=prepared.intensity[:0],
+        known=None,
+        training=replace(training, gaps_s=training.gaps_s[:0]),  # the rules have what is used
+    )
+    return pickle.dumps((lean, catalog, tuple(policies)))
+
+
+@lru_cache(maxsize=1)
+def _loaded(shared: bytes) -> tuple[Prepared, Catalog, tuple[str, ...]]:
+    """What :func:`_shared` made, read once a worker."""
+    return pickle.loads(shared)
+
+
+def _replay(shared: bytes, path: str) -> _Part:
+    prepared, catalog, policies = _loaded(shared)
     part = prepare_part(prepared, _read(path), catalog)
     comparison = Comparison(part, {name: run_policy(part, name) for name in policies})
     masks = {"all": None, "long": comparison.long_sessions, "test": comparison.test_half}
@@ -309,11 +342,20 @@ def compare_parts(
         progress(0.2 * (number + 1) / len(paths))
     sample, survey = _survey(folder.name, paths, looks, executor)
     prepared = prepare(scenario, sample, catalog, own_series, survey)
-    parts: list[_Part] = []
-    for part in _each(executor, _replay, [(prepared, catalog, chosen, path) for path in paths]):
-        parts.append(part)
-        progress(0.2 + 0.8 * len(parts) / len(paths))
-    keys = [(name, which) for name in chosen for which in WHICH]
+    shared = _shared(prepared, catalog, chosen)
+    totals: dict[tuple[str, str], Totals] = {}
+    session_carbon_g: dict[str, list[np.ndarray]] = {name: [] for name in chosen}
+    masks: dict[str, list[np.ndarray]] = {"long": [], "test": []}
+    parts = _each(executor, _replay, [(shared, path) for path in paths])
+    for number, part in enumerate(parts):
+        # added as they come, in the order of the parts: the same sums whoever worked them out
+        for key, found in part.totals.items():
+            totals[key] = totals[key] + found if key in totals else found
+        for name, carbon_g in part.session_carbon_g.items():
+            session_carbon_g[name].append(carbon_g)
+        masks["long"].append(part.long)
+        masks["test"].append(part.test)
+        progress(0.2 + 0.8 * (number + 1) / len(paths))
     return PartedComparison(
         prepared=prepared,
         trace=PartedTrace(
@@ -321,14 +363,9 @@ def compare_parts(
             sum(len(look.keys) for look in looks),
             sum(look.turns for look in looks),
         ),
-        totals={key: reduce(Totals.__add__, [part.totals[key] for part in parts]) for key in keys},
-        session_carbon_g={
-            name: np.concatenate([part.session_carbon_g[name] for part in parts]) for name in chosen
-        },
-        masks={
-            "long": np.concatenate([part.long for part in parts]),
-            "test": np.concatenate([part.test for part in parts]),
-        },
+        totals=totals,
+        session_carbon_g={name: np.concatenate(some) for name, some in session_carbon_g.items()},
+        masks={name: np.concatenate(some) for name, some in masks.items()},
     )
 
 
@@ -367,10 +404,15 @@ def _each(executor: Executor | None, work: Any, tasks: Sequence[tuple[Any, ...]]
         for task in tasks:
             yield work(*task)
         return
-    pending: list[Future[Any]] = [executor.submit(work, *task) for task in tasks]
+    waiting = iter(tasks)
+    pending: deque[Future[Any]] = deque()
     try:
-        while pending:
-            yield pending.pop(0).result()
+        while True:
+            some = islice(waiting, AHEAD - len(pending))
+            pending.extend(executor.submit(work, *task) for task in some)
+            if not pending:
+                return
+            yield pending.popleft().result()
     finally:
         for future in pending:
             future.cancel()

@@ -24,6 +24,10 @@ from carbonrouter_core.units import G_PER_T, HOURS_PER_DAY, S_PER_DAY, S_PER_HOU
 DAYS_PER_YEAR = 365.25
 PROFILE_DAYS = 28
 """Days before the window that the usual daily profile of a grid is the mean of."""
+MAX_SESSIONS_PER_DAY = 1e12
+"""A hundred conversations a day for everybody on earth; more is a slip of the keyboard."""
+MAX_CARBON_PRICE = 1e9
+"""Of a tonne, in any currency."""
 SEASONS = ((1, 15), (4, 15), (7, 15), (10, 15))
 """First day, (month, day), of the windows that stand for a year."""
 
@@ -140,9 +144,17 @@ def hourly_load(comparison: Comparison, policy_id: str) -> HourlyLoad:
 
 def volume_factor(comparison: Comparison, sessions_per_day: float) -> float:
     """What the trace's load is multiplied by to stand for so many conversations a day."""
-    if not (np.isfinite(sessions_per_day) and sessions_per_day > 0):
-        raise InputError(f"{sessions_per_day:g} conversations a day; give a number above 0.")
+    check_volume(sessions_per_day)
     return sessions_per_day / own_sessions_per_day(comparison)
+
+
+def check_volume(sessions_per_day: float) -> None:
+    """An :class:`InputError` where no service has so many conversations a day."""
+    if not 0 < sessions_per_day <= MAX_SESSIONS_PER_DAY:
+        raise InputError(
+            f"{sessions_per_day:g} conversations a day; give a number above 0, at most "
+            f"{MAX_SESSIONS_PER_DAY:.0e}."
+        )
 
 
 def own_sessions_per_day(comparison: Comparison) -> float:
@@ -152,8 +164,11 @@ def own_sessions_per_day(comparison: Comparison) -> float:
 
 def cost_of_carbon(carbon_g: float, price_per_t: float) -> float:
     """What so much carbon costs, in the currency that the price of a tonne is in."""
-    if not 0 <= price_per_t < float("inf"):
-        raise InputError(f"A tonne at {price_per_t:g}; give a price of 0 or more.")
+    if not 0 <= price_per_t <= MAX_CARBON_PRICE:
+        raise InputError(
+            f"A tonne at {price_per_t:g}; give a price of 0 or more, at most "
+            f"{MAX_CARBON_PRICE:.0e}."
+        )
     return carbon_g / G_PER_T * price_per_t
 
 

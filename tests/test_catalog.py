@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import pickle
 from pathlib import Path
 
 import pytest
@@ -24,6 +25,14 @@ TABLES = ("models", "gpus", "regions", "energy_points", "region_rtt_ms")
 def table(name: str) -> str:
     """The text of a built-in table, to be changed and read back."""
     return data_path(f"{name}.csv").read_text(encoding="utf-8")
+
+
+def test_it_pickles() -> None:
+    """As the processes of the standard library hand it on."""
+    back = pickle.loads(pickle.dumps(load_catalog()))
+    assert repr(back) == repr(load_catalog())
+    with pytest.raises(TypeError):
+        back.models["another"] = None
 
 
 @pytest.fixture

@@ -1,12 +1,15 @@
 """A trace in parts: the figures of the whole, wherever the parts run."""
 
 import dataclasses
+import multiprocessing
+import pickle
+from concurrent.futures import Executor, Future, ProcessPoolExecutor
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from carbonrouter_core import FIGURES, Scenario, compare, find_trace
+from carbonrouter_core import FIGURES, Scenario, compare, find_trace, partitioned
 from carbonrouter_core.errors import InputError, TraceError
 from carbonrouter_core.executors import open_executor
 from carbonrouter_core.partitioned import WHICH, compare_parts
@@ -89,6 +92,39 @@ def test_workers_change_no_bit(folder: Path, parted, workers: int) -> None:
     for name in POLICIES:
         assert again.figures(name) == parted.figures(name)
         assert (again.session_carbon_g[name] == parted.session_carbon_g[name]).all()
+
+
+def test_any_executor_will_do(folder: Path, parted, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The standard library's processes, too; and few tasks at a time."""
+    monkeypatch.setattr(partitioned, "AHEAD", 2)
+    with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as executor:
+        again = compare_parts(SCENARIO, POLICIES, folder, executor)
+    for name in POLICIES:
+        assert again.figures(name) == parted.figures(name)
+
+
+class Recorder(Executor):
+    """Runs each task when it is submitted, and keeps what it was given."""
+
+    def __init__(self) -> None:
+        self.given: list[bytes] = []
+
+    def submit(self, work, /, *arguments):
+        self.given.append(pickle.dumps(arguments))
+        future: Future = Future()
+        future.set_result(work(*arguments))
+        return future
+
+
+def test_a_task_carries_no_turns(folder: Path, tmp_path: Path) -> None:
+    """Its size does not grow with the sessions that are learned from."""
+    recorder = Recorder()
+    compare_parts(Scenario(), ("sticky",), folder, recorder)
+    few = max(map(len, recorder.given))
+    recorder = Recorder()
+    repeat(find_trace("sharegpt"), tmp_path / "many", 4_000)
+    compare_parts(Scenario(), ("sticky",), tmp_path / "many", recorder)
+    assert max(map(len, recorder.given)) < 1.02 * few
 
 
 def test_progress_ends_at_1(folder: Path) -> None:

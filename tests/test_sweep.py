@@ -71,6 +71,17 @@ def test_processes_give_the_same_bits(alone: dict[int, Outcome], workers: int) -
         assert dict(run_points(SWEEP.points(), ASKED, executor)) == alone
 
 
+def test_a_worker_is_not_ended_for_what_it_keeps() -> None:
+    with open_executor(1) as executor:
+        assert executor.submit(most_growth_bytes).result() > 1e12
+
+
+def most_growth_bytes() -> int:
+    from loky import process_executor
+
+    return process_executor._MAX_MEMORY_LEAK_SIZE
+
+
 def test_eight_threads_give_the_same_bits(alone: dict[int, Outcome]) -> None:
     with ThreadPoolExecutor(8) as executor:
         assert dict(run_points(SWEEP.points(), ASKED, executor)) == alone

@@ -11,7 +11,9 @@ from typing import Any
 from carbonrouter_core.commands.options import (
     add_executor_options,
     add_scenario_options,
+    check_folder,
     policies_from,
+    refuse_executor_options,
     scenario_from,
 )
 from carbonrouter_core.engine import compare, find_trace, parts_folder
@@ -58,11 +60,15 @@ def _compare(options: argparse.Namespace) -> None:
     if (folder := parts_folder(scenario.trace)) is not None:
         _compare_parts(options, scenario, chosen, folder)
         return
+    refuse_executor_options(
+        options, "a trace in one piece is run in this process; split cuts it into parts."
+    )
     trace = find_trace(scenario.trace)
     if options.policies is None and has_served(trace):
         chosen += (AS_SERVED.id,)
     if (out := options.export_trace) is not None and out.suffix != ".parquet":
         raise InputError(f"--export-trace {out.name!r} must end in .parquet.")
+    check_folder(out)
     comparison = compare(scenario, [*chosen, BASELINE], trace)
     if out is not None:
         try:

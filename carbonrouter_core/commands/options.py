@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -39,6 +40,29 @@ def add_executor_options(parser: argparse.ArgumentParser) -> None:
     where = parser.add_mutually_exclusive_group()
     where.add_argument("--workers", metavar="N", type=int, help="processes; default: one a core")
     where.add_argument("--cluster", metavar="ADDRESS", help="a Dask scheduler: tcp://host:8786")
+
+
+def refuse_executor_options(options: argparse.Namespace, why: str) -> None:
+    """An :class:`InputError` with ``why`` if the user says where runs go on, which has no use."""
+    for name in ("workers", "cluster"):
+        if getattr(options, name) is not None:
+            raise InputError(f"--{name} has no use here: {why}")
+
+
+def check_folder(out: Path | None) -> None:
+    """An :class:`InputError` if the file ``out`` could not be written where it is to stand."""
+    if out is None:
+        return
+    folder = out.parent
+    why = ""
+    if not folder.is_dir():
+        why = f"there is no folder {folder.name or folder}; make it first"
+    elif out.is_dir():
+        why = "there is a folder of that name"
+    elif not os.access(folder, os.W_OK):
+        why = f"folder {folder.resolve().name} cannot be written to"
+    if why:
+        raise InputError(f"{out.name} cannot be written: {why}.")
 
 
 def scenario_from(options: argparse.Namespace) -> Scenario:

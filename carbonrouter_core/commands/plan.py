@@ -13,7 +13,9 @@ from carbonrouter_core import planning
 from carbonrouter_core.commands.options import (
     add_executor_options,
     add_scenario_options,
+    check_folder,
     policies_from,
+    refuse_executor_options,
     scenario_from,
 )
 from carbonrouter_core.engine import compare
@@ -61,11 +63,15 @@ def _plan(options: argparse.Namespace) -> None:
     chosen = policies_from(options.policies, DEFAULT_POLICIES)
     if options.schedule is not None and options.schedule.suffix != ".csv":
         raise InputError(f"--schedule {options.schedule.name!r} must end in .csv.")
-    if options.carbon_price is not None and not 0 <= options.carbon_price < float("inf"):
-        raise InputError(f"--carbon-price {options.carbon_price}: give a price of 0 or more.")
+    if options.carbon_price is not None:
+        planning.cost_of_carbon(0.0, options.carbon_price)  # a wrong price is said before the run
+    check_folder(options.schedule)
+    if options.year is None:
+        refuse_executor_options(options, "one window is run in this process; --year runs four.")
+    if (volume := options.sessions_per_day) is not None:
+        planning.check_volume(volume)
     points = [] if options.year is None else planning.season_points(scenario, options.year)
     comparison = compare(scenario, chosen)
-    volume = options.sessions_per_day
     if volume is None:
         volume = planning.own_sessions_per_day(comparison)
     factor = planning.volume_factor(comparison, volume)

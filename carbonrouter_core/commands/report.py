@@ -11,7 +11,7 @@ from typing import IO, Any
 
 from carbonrouter_core import provenance
 from carbonrouter_core import runs as kept_runs
-from carbonrouter_core.commands.options import add_scenario_options, scenario_from
+from carbonrouter_core.commands.options import add_scenario_options, check_folder, scenario_from
 from carbonrouter_core.engine import compare
 from carbonrouter_core.errors import InputError
 from carbonrouter_core.policies import BASELINE, POLICIES, policy
@@ -61,6 +61,7 @@ def _report(options: argparse.Namespace) -> None:
     out: Path = options.out
     if out.suffix.lower() not in SUFFIXES:
         raise InputError(f"--out {out.name!r} must end in {' or '.join(SUFFIXES)}.")
+    check_folder(out)
     if options.note and options.keep is None:
         raise InputError("--note is the note of a run that is kept; give --keep NAME too.")
     is_html = out.suffix.lower() == ".html"

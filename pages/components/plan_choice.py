@@ -9,6 +9,7 @@ from typing import Any
 import streamlit as st
 
 import carbonrouter_core as core
+from carbonrouter_core import planning
 from pages.components import kept, page, theme
 
 KEY = "plan"
@@ -61,7 +62,7 @@ def choose(shown: page.Page, own_per_day: float) -> Choice:
     volume = row.number_input(
         "Conversations a day",
         min_value=1.0,
-        max_value=1e12,
+        max_value=planning.MAX_SESSIONS_PER_DAY,
         step=100.0,
         format="%.0f",
         key=f"{KEY}-{volume_key}",
@@ -72,7 +73,7 @@ def choose(shown: page.Page, own_per_day: float) -> Choice:
     price = row.number_input(
         "Price of a tonne of CO2e",
         min_value=0.0,
-        max_value=1e9,
+        max_value=planning.MAX_CARBON_PRICE,
         format="%g",
         key=f"{KEY}-price",
         width=190,

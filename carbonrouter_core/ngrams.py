@@ -13,9 +13,7 @@ from __future__ import annotations
 import math
 import re
 import sys
-import threading
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
 from typing import Any
 
@@ -27,18 +25,16 @@ ByteArray = npt.NDArray[np.uint8]
 IntArray = npt.NDArray[np.int64]
 FloatArray = npt.NDArray[np.float64]
 Array = np.ndarray
+Hashing = tuple[Any, Any, Any, Any]
 
 HASH_COLUMNS = 2**15
 """Columns the 1- and 2-grams are hashed into: the length of the table of weights."""
 
-SHARED_BYTES = 2**20
-"""Text from which on two threads share the work; the result is the same."""
-
 _CHARACTERS = sys.maxunicode + 1
 _CASED_CHARACTERS = 0x1F000  # planes beyond have no upper case (a test looks at all)
 _BY_PYTHON = -1
-_UINT32 = 0xFFFFFFFF
 _SPACE = 0x20
+_BYTE_BITS, _BLOCK_BITS = 8, 32
 
 
 # --- From Python -----------------------------------------------------------------------------
@@ -47,14 +43,14 @@ _SPACE = 0x20
 def hashed_ngram_counts(text: str) -> tuple[IntArray, IntArray]:
     """Columns (ascending) and non-zero signed counts of a text's n-grams."""
     data = encoded(text)
-    counts, touched, columns = _counters()
-    words = np.empty(data.size + 1, np.uint8)
+    counts, columns = _counters()
     ends = np.array([0, data.size])
-    one = (data, ends[:1], ends[1:], 0, 1)
-    if _add_text(*one, lower_case(), words, counts, touched, columns) < 0:
+    used = _add_text(data, ends[:1], ends[1:], 0, 1, lower_case(), counts, columns)
+    if used < 0:
         return hashed_ngram_counts(text.lower())
-    found = np.flatnonzero(counts)
-    return found, counts[found].astype(np.int64)
+    found = np.sort(columns[:used])
+    count = counts[found].astype(np.int64) >> 1
+    return found[count != 0].astype(np.int64), count[count != 0]
 
 
 def weigh_texts(texts: Sequence[str], weights: FloatArray) -> FloatArray:
@@ -84,22 +80,8 @@ def weigh_pieces(
     """
     found = np.empty(len(first_piece))
     odd = np.zeros(len(first_piece), np.bool_)
-    sizes = np.r_[0, np.cumsum(stops - starts + 1)]  # with the space after a word that ends there
-    sizes = sizes[end_piece] - sizes[first_piece]
-
-    def weigh(texts: slice) -> None:
-        if not hasattr(_of_thread, "counters"):
-            _of_thread.counters = _counters()
-        words = np.empty(int(sizes[texts].max(initial=0)), np.uint8)
-        pieces = (data, starts, stops, first_piece[texts], end_piece[texts])
-        into = (*_of_thread.counters, found[texts], odd[texts])
-        _weigh(*pieces, lower_case(), weights, words, *into)
-
-    if int(sizes.sum()) < SHARED_BYTES:
-        weigh(slice(None))
-    else:
-        half = int(np.searchsorted(np.cumsum(sizes), sizes.sum() // 2))
-        list(_helpers().map(weigh, (slice(half), slice(half, None))))
+    pieces = (data, starts, stops, first_piece, end_piece)
+    _weigh(*pieces, lower_case(), weights, *_counters(), found, odd)
     for i in np.flatnonzero(odd):
         own = range(first_piece[i], end_piece[i])
         text = b"\n".join(data[starts[j] : stops[j]].tobytes() for j in own)
@@ -109,7 +91,7 @@ def weigh_pieces(
 
 def murmurhash3(data: bytes, seed: int = 0) -> int:
     """MurmurHash3 (x86, 32 bit) of ``data``, as a signed number."""
-    return int(_murmurhash3(np.frombuffer(data, np.uint8), 0, len(data), seed))
+    return int(_murmurhash3(np.frombuffer(data, np.uint8), seed))
 
 
 def encoded(text: str) -> ByteArray:
@@ -117,18 +99,9 @@ def encoded(text: str) -> ByteArray:
     return np.frombuffer(text.encode("utf-8", "surrogatepass"), np.uint8)
 
 
-@lru_cache(maxsize=1)
-def _helpers() -> ThreadPoolExecutor:
-    return ThreadPoolExecutor(2, thread_name_prefix="ngrams")
-
-
-_of_thread = threading.local()  # its counters, left all zero by whoever used them
-
-
-def _counters() -> tuple[Array, Array, Array]:
-    """Count of each column, which columns are touched, and room to list those."""
-    shape = (HASH_COLUMNS,)
-    return np.zeros(shape, np.int32), np.zeros(shape, np.bool_), np.empty(shape, np.int32)
+def _counters() -> tuple[Array, Array]:
+    """What :func:`_add_text` counts in: see there."""
+    return np.zeros(HASH_COLUMNS, np.int32), np.empty(HASH_COLUMNS + 1, np.int32)
 
 
 @lru_cache(maxsize=1)
@@ -160,39 +133,56 @@ def _jit(function: Any) -> Any:
     return njit(cache=True, nogil=True, error_model="numpy", forceinline=True)(function)
 
 
-@_jit
-def _murmurhash3(data: ByteArray, start: int, stop: int, seed: int) -> int:
-    """MurmurHash3 (x86, 32 bit) of ``data[start:stop]``, as a signed number.
+# A hash that goes on: its state, the bytes of the block that is not full yet (little-endian), the
+# bits that those take, and all bytes so far. Copied, it goes on from a common beginning.
+_EMPTY = (np.uint32(0), np.uint64(0), np.uint32(0), np.uint32(0))
 
-    Source: Austin Appleby's MurmurHash3.cpp (public domain). 32-bit arithmetic in int64, masked
-    after each step.
+
+@_jit
+def _murmurhash3(data: ByteArray, seed: int) -> int:
+    """MurmurHash3 (x86, 32 bit) of ``data``, as a signed number."""
+    hashing = (np.uint32(seed), _EMPTY[1], _EMPTY[2], _EMPTY[3])
+    for byte in data:
+        hashing = _feed(hashing, byte, _BYTE_BITS)
+    return _finished(hashing)
+
+
+@_jit
+def _feed(hashing: Hashing, more: int, bits: int) -> Hashing:
+    """The hash after up to four more bytes: ``bits`` bits of ``more``, little-endian.
+
+    Source: Austin Appleby's MurmurHash3.cpp (public domain). Each step is cut back to 32 bits.
     """
-    state = seed
-    tail = start + ((stop - start) & ~3)
-    for i in range(start, tail, 4):
-        low = int(data[i]) | int(data[i + 1]) << 8
-        state ^= _mixed(low | int(data[i + 2]) << 16 | int(data[i + 3]) << 24)
-        state = ((state << 13) | (state >> 19)) & _UINT32
-        state = (state * 5 + 0xE6546B64) & _UINT32
-    if tail < stop:
-        block = 0
-        for i in range(tail, stop):
-            block |= int(data[i]) << (8 * (i - tail))
-        state ^= _mixed(block)
-    state ^= stop - start
-    state ^= state >> 16
-    state = (state * 0x85EBCA6B) & _UINT32
-    state ^= state >> 13
-    state = (state * 0xC2B2AE35) & _UINT32
-    state ^= state >> 16
-    return state if state < 2**31 else state - 2**32
+    state, block, full, size = hashing
+    block = np.uint64(block | (np.uint64(more) << np.uint64(full)))
+    full = np.uint32(full + bits)
+    size = np.uint32(size + (bits >> 3))
+    if full >= _BLOCK_BITS:
+        state = np.uint32(state ^ _mixed(np.uint32(block)))
+        state = np.uint32((state << 13) | (state >> 19))
+        state = np.uint32(state * 5 + 0xE6546B64)
+        block = np.uint64(block >> np.uint64(_BLOCK_BITS))
+        full = np.uint32(full - _BLOCK_BITS)
+    return state, block, full, size
 
 
 @_jit
-def _mixed(block: int) -> int:
-    block = (block * 0xCC9E2D51) & _UINT32
-    block = ((block << 15) | (block >> 17)) & _UINT32
-    return (block * 0x1B873593) & _UINT32
+def _finished(hashing: Hashing) -> Any:
+    """The hash of all bytes so far, as a signed number."""
+    state, block, _, size = hashing
+    state = np.uint32(state ^ _mixed(np.uint32(block)) ^ size)
+    state = np.uint32(state ^ (state >> 16))
+    state = np.uint32(state * 0x85EBCA6B)
+    state = np.uint32(state ^ (state >> 13))
+    state = np.uint32(state * 0xC2B2AE35)
+    return np.int32(np.uint32(state ^ (state >> 16)))
+
+
+@_jit
+def _mixed(block: Any) -> Any:
+    block = np.uint32(block * 0xCC9E2D51)
+    block = np.uint32((block << 15) | (block >> 17))
+    return np.uint32(block * 0x1B873593)
 
 
 @_jit
@@ -204,9 +194,7 @@ def _weigh(
     end_piece: IntArray,
     lower: Array,
     weights: FloatArray,
-    words: ByteArray,
     counts: Array,
-    touched: Array,
     columns: Array,
     found: FloatArray,
     odd: Array,
@@ -214,23 +202,16 @@ def _weigh(
     """Fill ``found``; ``odd``: texts with a character whose lower case Python must find."""
     for i in range(first_piece.size):
         first, end = first_piece[i], end_piece[i]
-        used = _add_text(data, starts, stops, first, end, lower, words, counts, touched, columns)
+        used = _add_text(data, starts, stops, first, end, lower, counts, columns)
         odd[i] = used < 0
         product, squares = 0.0, 0.0
         for j in range(used):
             column = columns[j]
-            count = float(counts[column])
+            count = float(counts[column] >> 1)
+            counts[column] = 0
             product += count * weights[column]
             squares += count * count
         found[i] = product / math.sqrt(squares) if squares > 0.0 else math.nan
-        _clear(counts, touched, columns, used)
-
-
-@_jit
-def _clear(counts: Array, touched: Array, columns: Array, used: int) -> None:
-    for j in range(used):
-        counts[columns[j]] = 0
-        touched[columns[j]] = False
 
 
 @_jit
@@ -241,20 +222,20 @@ def _add_text(
     first_piece: int,
     end_piece: int,
     lower: Array,
-    words: ByteArray,
     counts: Array,
-    touched: Array,
     columns: Array,
 ) -> int:
-    """Add the n-grams of a text to ``counts``, which are all zero, and list their ``columns``.
+    """Count the n-grams of a text, and list their ``columns``.
 
-    ``words``: room for the text. Returns how many are listed, in the order in which they came
-    up; -1, with nothing counted, where Python must lower the text.
+    ``counts``, all zero before, holds twice the count plus one in each column that was touched,
+    so that one that comes back to zero is not listed again. Returns how many are listed, in the
+    order in which they came up; -1, with nothing counted, where Python must lower the text.
+    Each character goes at once into the hash of its word and into that of the pair it ends.
     """
     used = 0
-    before = -1  # where the word before begins in ``words``
-    begin = end = 0  # the word, open or not
-    characters = 0  # of the word
+    characters = 0  # of the open word
+    paired = False  # whether a word stands before it
+    word, pair, pair_begin = _EMPTY, _EMPTY, _EMPTY
     for piece in range(first_piece, end_piece):
         i, stop = starts[piece], stops[piece]
         while i < stop:
@@ -266,51 +247,47 @@ def _add_text(
                 if letter <= 0:
                     break
                 characters += 1
-                end = _write(words, end, letter)
+                encoded, bits = _encoded(letter)
+                word = _feed(word, encoded, bits)
+                pair = _feed(pair, encoded, bits)
             if letter == _BY_PYTHON:
-                _clear(counts, touched, columns, used)
+                for j in range(used):
+                    counts[columns[j]] = 0
                 return -1
             if characters > 1:
-                used = _count(_murmurhash3(words, begin, end, 0), counts, touched, columns, used)
-                if before >= 0:
-                    pair = _murmurhash3(words, before, end, 0)
-                    used = _count(pair, counts, touched, columns, used)
-                words[end] = _SPACE
-                before, begin = begin, end + 1
-            end, characters = begin, 0
+                used = _count(_finished(word), counts, columns, used)
+                if paired:
+                    used = _count(_finished(pair), counts, columns, used)
+                pair_begin = _feed(word, _SPACE, _BYTE_BITS)
+                paired = True
+            word, pair, characters = _EMPTY, pair_begin, 0
     return used
 
 
 @_jit
-def _write(words: ByteArray, at: int, code: int) -> int:
-    """Write a character as UTF-8; where the next one goes."""
-    if code < 0x80:
-        words[at] = code
-        return at + 1
-    if code < 0x800:
-        words[at] = 0xC0 | code >> 6
-    else:
-        if code < 0x10000:
-            words[at] = 0xE0 | code >> 12
-        else:
-            words[at] = 0xF0 | code >> 18
-            at += 1
-            words[at] = 0x80 | (code >> 12 & 0x3F)
-        at += 1
-        words[at] = 0x80 | (code >> 6 & 0x3F)
-    words[at + 1] = 0x80 | (code & 0x3F)
-    return at + 2
+def _count(hashed: int, counts: Array, columns: Array, used: int) -> int:
+    signed = np.int64(hashed)
+    column = abs(signed) & (HASH_COLUMNS - 1)
+    before = counts[column]
+    # without a branch, which could not be foretold: what is written too much is written over
+    new = before == 0
+    columns[used] = column
+    counts[column] = before + (2 if signed >= 0 else -2) + new
+    return used + new
 
 
 @_jit
-def _count(hashed: int, counts: Array, touched: Array, columns: Array, used: int) -> int:
-    column = abs(hashed) & (HASH_COLUMNS - 1)
-    counts[column] += 1 if hashed >= 0 else -1
-    if not touched[column]:
-        touched[column] = True
-        columns[used] = column
-        used += 1
-    return used
+def _encoded(letter: int) -> tuple[int, int]:
+    """The UTF-8 bytes of a character, little-endian, and how many bits those are."""
+    if letter < 0x80:
+        return letter, 8
+    last = (0x80 | (letter & 0x3F)) << 8
+    if letter < 0x800:
+        return last | 0xC0 | letter >> 6, 16
+    last = last << 8 | (0x80 | (letter >> 6 & 0x3F)) << 8
+    if letter < 0x10000:
+        return last | 0xE0 | letter >> 12, 24
+    return last << 8 | (0x80 | (letter >> 12 & 0x3F)) << 8 | 0xF0 | letter >> 18, 32
 
 
 @_jit

@@ -121,12 +121,3 @@ def test_a_text_weighs_its_normalised_counts_whatever_stands_beside_it() -> None
             weights[columns] @ counts / math.sqrt(counts @ counts) if text > "?" else math.nan
         )
     np.testing.assert_allclose(weigh_texts(texts, weights), expected, rtol=1e-12)
-
-
-def test_two_threads_find_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
-    weights = np.random.default_rng(2).standard_normal(HASH_COLUMNS)
-    texts = [f"text number {i} ΑΣ " * (i % 7) for i in range(50)]
-    alone = weigh_texts(texts, weights)
-    monkeypatch.setattr("carbonrouter_core.ngrams.SHARED_BYTES", 0)
-    for some in ([], texts[:1], texts):
-        np.testing.assert_array_equal(weigh_texts(some, weights), alone[: len(some)])

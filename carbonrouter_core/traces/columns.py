@@ -263,12 +263,11 @@ def _json_fast(
 
 def parse_lines(chunk: bytes, schema: pa.Schema) -> pa.Table | None:
     """The fields of ``schema`` of one record a line; None where a line is not like that."""
-    # a line longer than a block is an error to the parser; one block for all is no harm
-    few = chunk[: 2**16].count(b"\n") < 4
     try:
         table = pa_json.read_json(
             io.BytesIO(chunk),
-            read_options=pa_json.ReadOptions(block_size=len(chunk) + 1 if few else 2**21),
+            # one block: a line longer than a block is an error
+            read_options=pa_json.ReadOptions(use_threads=False, block_size=len(chunk) + 1),
             parse_options=pa_json.ParseOptions(
                 explicit_schema=schema, unexpected_field_behavior="ignore"
             ),

@@ -154,7 +154,7 @@ def _sides(role: Any, text: Any) -> np.ndarray:
     lower = pc.utf8_lower(role)
     asked = pc.is_in(lower, pa.array(PROMPT_ROLES)).to_numpy(zero_copy_only=False)
     said = pc.is_in(lower, pa.array(ANSWER_ROLES)).to_numpy(zero_copy_only=False)
-    blank = pc.equal(pc.binary_length(pc.utf8_trim_whitespace(text)), 0)
+    blank = pc.or_(pc.equal(pc.binary_length(text), 0), pc.utf8_is_space(text))
     empty = blank.to_numpy(zero_copy_only=False)
     return np.select([asked & empty, asked, said], [_EMPTY_PROMPT, _PROMPT, _ANSWER], _UNKNOWN)
 

@@ -63,6 +63,13 @@ class Findings:
         """Note something that the file does not say and we had to assume."""
         self._guesses[sentence] = None
 
+    def add_all(self, others: Findings) -> None:
+        """Take over what was found elsewhere, after what was found here."""
+        self.rows_read += others.rows_read
+        for (kind, reason), count in others._counts.items():
+            self.add(kind, reason, others._places[kind, reason], count)
+        self._guesses.update(others._guesses)
+
     def count(self, kind: Kind) -> int:
         """Rows with a finding of ``kind``."""
         return sum(number for (one, _), number in self._counts.items() if one == kind)

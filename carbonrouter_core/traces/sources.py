@@ -15,6 +15,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
@@ -92,7 +93,7 @@ class Source:
         Raises :class:`TraceError` for an empty file and for what is no table of turns.
         """
         with self.open() as stream:
-            start, cut = _read(stream, HEAD_BYTES)
+            start, cut = _read(stream, HEAD_BYTES, self.compression is not None)
         if cut and not start.strip():
             raise self.error(f"{_CUT}; nothing of it could be unpacked.")
         for magic, what in _MAGIC:
@@ -261,7 +262,7 @@ def _blocks(source: Source, progress: Progress) -> Iterator[tuple[bytes, bool, b
     size, seen, packed = max(1, source.path.stat().st_size), 0, source.compression is not None
     with source.open() as stream:
         while True:
-            block, cut = _read(stream, CHUNK_BYTES)
+            block, cut = _read(stream, CHUNK_BYTES, packed)
             last = cut or not block
             yield block if seen else block.removeprefix(_BOM), last, cut
             if last:
@@ -300,8 +301,10 @@ def loads(text: bytes | str) -> Any:
         return None
 
 
-def _read(stream: Any, size: int) -> tuple[bytes, bool]:
+def _read(stream: Any, size: int, packed: bool) -> tuple[bytes, bool]:
     """Up to ``size`` bytes, and whether a packed stream broke off before its end."""
+    if not packed:
+        return stream.read(size), False
     parts: list[bytes] = []
     got = 0
     try:
@@ -321,6 +324,13 @@ def _check_text(source: Source, chunk: bytes, first_line: int) -> None:
     if nul >= 0:
         place = source.place(first_line + chunk[:nul].count(b"\n"))
         raise source.error(f"{place} holds NUL bytes; this is no text file.")
+    whole = pa.py_buffer(np.array([0, len(chunk)], np.int64))
+    text = pa.Array.from_buffers(pa.large_string(), 1, [None, whole, pa.py_buffer(chunk)])
+    try:
+        text.validate(full=True)  # twenty times as fast as decoding it
+        return
+    except pa.ArrowInvalid:
+        pass
     try:
         chunk.decode("utf-8")
     except UnicodeDecodeError as error:

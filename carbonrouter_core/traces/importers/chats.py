@@ -7,9 +7,11 @@ clean, record by record where it is not.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import contextlib
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from functools import partial
+from typing import Any, TypeVar
 
 import numpy as np
 import pandas as pd
@@ -25,9 +27,12 @@ from carbonrouter_core.traces.conversations import (
     turns_of,
 )
 from carbonrouter_core.traces.importers.base import Importer, Reading, always
+from carbonrouter_core.traces.importers.parts import chunks_ahead, parts_ahead, unreadable
 from carbonrouter_core.traces.report import MAX_PLACES, Kind
-from carbonrouter_core.traces.sources import Source, record_chunks, values_of
+from carbonrouter_core.traces.sources import Source, values_of
 from carbonrouter_core.traces.tokens import token_counter
+
+Result = TypeVar("Result")
 
 PARQUET_RECORDS = 4096
 """Conversations of a Parquet file read at a time: their text takes memory."""
@@ -87,8 +92,11 @@ def importer(format_id: str, label: str, fields: Fields) -> Importer:
         return f"its records carry {fields.name} and a conversation of roles and content"
 
     def read(source: Source, reading: Reading) -> Iterator[pa.Table]:
-        for table in read_chats(source, reading, fields):
-            yield from turn_tables(source, reading, table, fields.timed)
+        def turns(chats: pa.Table, own: Reading) -> list[pa.Table]:
+            return list(turn_tables(source, own, chats, fields.timed))
+
+        for tables in read_chats(source, reading, fields, turns):
+            yield from tables
 
     return Importer(
         id=format_id,
@@ -105,52 +113,61 @@ def importer(format_id: str, label: str, fields: Fields) -> Importer:
 # --- Records ---------------------------------------------------------------------------------
 
 
-def read_chats(source: Source, reading: Reading, fields: Fields) -> Iterator[pa.Table]:
-    """Tables of :data:`CHAT`; records without a list of messages are refused."""
+def read_chats(
+    source: Source,
+    reading: Reading,
+    fields: Fields,
+    then: Callable[[pa.Table, Reading], Result],
+) -> Iterator[Result]:
+    """What ``then`` makes of tables of :data:`CHAT`, in the thread that read them.
+
+    Records without a list of messages are refused.
+    """
     if source.kind == "csv":
         raise source.error("conversations cannot be read from CSV.")
-    findings = reading.findings
-    findings.guess(token_counter().how)
-    for table in (
-        _parquet(source, reading, fields)
-        if source.kind == "parquet"
-        else _json(source, reading, fields)
-    ):
-        findings.rows_read += table.num_rows
+    reading.findings.guess(token_counter().how)
+
+    def checked(table: pa.Table, own: Reading) -> Result:
+        own.findings.rows_read += table.num_rows
         none = table["messages"].is_null().to_numpy()
         if none.any():
             lines = table["line"].to_numpy()[none]
-            found(source, reading, "refused", f"{fields.messages} is not a list of messages", lines)
+            found(source, own, "refused", f"{fields.messages} is not a list of messages", lines)
             table = table.filter(pa.array(~none))
-        yield table
+        return then(table, own)
 
-
-def _json(source: Source, reading: Reading, fields: Fields) -> Iterator[pa.Table]:
-    findings = reading.findings
-
-    def broken(line: int, reason: str) -> None:
-        findings.rows_read += 1
-        findings.add("unreadable", reason, [source.place(line)])
-
-    for first, chunk in record_chunks(source, broken, reading.progress):
-        parsed = parse_lines(chunk, fields.schema)
-        if parsed is not None:
-            yield _chats(parsed, np.arange(first, first + parsed.num_rows), fields)
-            continue
-        values = list(values_of(first, chunk, broken))
-        yield _one_by_one([line for line, _ in values], [value for _, value in values], fields)
-
-
-def _parquet(source: Source, reading: Reading, fields: Fields) -> Iterator[pa.Table]:
+    if source.kind != "parquet":
+        yield from chunks_ahead(
+            source, reading, lambda chunk, own: checked(_json(source, own, fields, *chunk), own)
+        )
+        return
     columns = [name for name in fields.schema.names if name in source.columns]
+    batches = source.parquet_batches(columns, reading.progress, PARQUET_RECORDS)
+    yield from parts_ahead(
+        reading, _numbered(batches), lambda part, own: checked(_parquet(*part, fields), own)
+    )
+
+
+def _json(source: Source, own: Reading, fields: Fields, first: int, chunk: bytes) -> pa.Table:
+    parsed = parse_lines(chunk, fields.schema)
+    if parsed is not None:
+        return _chats(parsed, np.arange(first, first + parsed.num_rows), fields)
+    values = list(values_of(first, chunk, partial(unreadable, source, own.findings)))
+    return _one_by_one([line for line, _ in values], [value for _, value in values], fields)
+
+
+def _numbered(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[np.ndarray, pa.RecordBatch]]:
     row = 1
-    for batch in source.parquet_batches(columns, reading.progress, PARQUET_RECORDS):
-        lines = np.arange(row, row + batch.num_rows)
+    for batch in batches:
+        yield np.arange(row, row + batch.num_rows), batch
         row += batch.num_rows
-        try:
-            yield _chats(pa.Table.from_batches([batch]), lines, fields)
-        except (pa.ArrowException, KeyError):
-            yield _one_by_one(lines.tolist(), batch.to_pylist(), fields)
+
+
+def _parquet(lines: np.ndarray, batch: pa.RecordBatch, fields: Fields) -> pa.Table:
+    try:
+        return _chats(pa.Table.from_batches([batch]), lines, fields)
+    except (pa.ArrowException, KeyError):
+        return _one_by_one(lines.tolist(), batch.to_pylist(), fields)
 
 
 def _chats(table: pa.Table, lines: np.ndarray, fields: Fields) -> pa.Table:
@@ -233,6 +250,9 @@ def _seconds(times: Any) -> Any:
     """Epoch seconds of a column of times: text, or what a Parquet file holds."""
     if not pa.types.is_string(times.type):
         return pa.array([epoch_s_of(value) for value in times.to_pylist()], pa.float64())
+    with contextlib.suppress(pa.ArrowInvalid):  # one that is written in another way
+        us = times.cast(pa.timestamp("us", "UTC")).cast(pa.int64())
+        return pa.array(us.to_numpy(zero_copy_only=False) / 1e6, from_pandas=True)
     texts = times.to_pandas()
     stamps = pd.to_datetime(texts, utc=True, errors="coerce", format="ISO8601")
     us = stamps.to_numpy("datetime64[us]")

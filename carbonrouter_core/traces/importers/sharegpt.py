@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 from carbonrouter_core.traces.conversations import Messages
 from carbonrouter_core.traces.importers.base import Importer, Reading, always
 from carbonrouter_core.traces.importers.chats import Fields, found, read_chats, turn_tables
+from carbonrouter_core.traces.importers.parts import parts_ahead
 from carbonrouter_core.traces.sources import Source
 
 HELD_BYTES = 64 * 2**20
@@ -32,16 +33,25 @@ def _recognise(source: Source) -> str | None:
 
 
 def _read(source: Source, reading: Reading) -> Iterator[pa.Table]:
+    def turns(whole: tuple[pa.Table, Messages], own: Reading) -> list[pa.Table]:
+        return list(turn_tables(source, own, whole[0], messages=whole[1]))
+
+    for tables in parts_ahead(reading, _whole_chats(source, reading), turns):
+        yield from tables
+
+
+def _whole_chats(source: Source, reading: Reading) -> Iterator[tuple[pa.Table, Messages]]:
+    """Chats whose parts are all there, and their messages."""
     held: list[pa.Table] = []
     closed: set[int] = set()
-    for chats in read_chats(source, reading, _FIELDS):
-        held.append(_with_parts(source, chats))
+    for chats in read_chats(source, reading, _FIELDS, lambda table, _: _with_parts(source, table)):
+        held.append(chats)
         if sum(table.nbytes for table in held) > HELD_BYTES:
             ready, rest = _oldest_half(pa.concat_tables(held).combine_chunks())
             held = [rest]
-            yield from _turns(source, reading, ready, closed)
+            yield from _joined(source, reading, ready, closed)
     if held:
-        yield from _turns(source, reading, pa.concat_tables(held).combine_chunks(), closed)
+        yield from _joined(source, reading, pa.concat_tables(held).combine_chunks(), closed)
 
 
 def _with_parts(source: Source, chats: pa.Table) -> pa.Table:
@@ -66,10 +76,10 @@ def _oldest_half(chats: pa.Table) -> tuple[pa.Table, pa.Table]:
     return chats.filter(early), chats.filter(pc.invert(early)).combine_chunks()
 
 
-def _turns(
+def _joined(
     source: Source, reading: Reading, chats: pa.Table, closed: set[int]
-) -> Iterator[pa.Table]:
-    """The turns of chats whose parts are all there."""
+) -> Iterator[tuple[pa.Table, Messages]]:
+    """The parts of each chat put together."""
     if not chats.num_rows:
         return
     lines = chats["line"].to_numpy()
@@ -102,7 +112,7 @@ def _turns(
             "model": chats["model"].take(pa.array(first)),
         }
     )
-    yield from turn_tables(source, reading, whole, messages=messages.take(rows, offsets))
+    yield whole, messages.take(rows, offsets)
 
 
 def _codes(names: pa.Array) -> np.ndarray:

@@ -27,7 +27,7 @@ import math
 import numpy as np
 
 from carbonrouter_core import costs
-from carbonrouter_core.compiled import Array, Record, jit
+from carbonrouter_core.compiled import Array, Record, jit, jit_borrowing
 from carbonrouter_core.deployments import Fleet
 from carbonrouter_core.kernel import (
     Rules,
@@ -134,18 +134,28 @@ def _states(fleet: Fleet, rules: Rules, cached: Array, g_per_j: Array, carbon_g:
                     continue
                 fits = fleet.fit_tokens[other] >= fleet.fit_tokens[pair]
                 serves = carbon_g[best[other]] < np.inf or carbon_g[d] == np.inf
-                if fits and serves and (slopes[other] <= slopes[pair]).all():
-                    strictly = (slopes[other] < slopes[pair]).any()
-                    if strictly or other < pair:
-                        keep = False
-                        break
+                if fits and serves and _as_good(slopes, other, pair, other < pair):
+                    keep = False
+                    break
         if keep:
             states[n] = d
             n += 1
     return states[:n]
 
 
-@jit
+@jit_borrowing
+def _as_good(slopes: Array, one: int, other: int, also_if_equal: bool) -> bool:
+    """Whether ``one`` costs no more than ``other`` in every respect, and less in some unless
+    being equal is enough."""
+    less = also_if_equal
+    for i in range(slopes.shape[1]):
+        if slopes[one, i] > slopes[other, i]:
+            return False
+        less = less or slopes[one, i] < slopes[other, i]
+    return less
+
+
+@jit_borrowing
 def _slopes(
     fleet: Fleet, rules: Rules, deployment: int, g_per_j: Array
 ) -> tuple[float, float, float]:
@@ -179,7 +189,7 @@ def class_shares(fleet: Fleet, rules: Rules, mean: float, spread: float) -> Arra
     return shares
 
 
-@jit
+@jit_borrowing
 def typical_turn(rules: Rules, session: Record) -> tuple[float, float]:
     """Prompt and output tokens that a turn of this session typically has."""
     seen = session.turns - 1  # prompts after the first, this one included; outputs before it

@@ -53,7 +53,7 @@ def draw_worked_turn(shown: page.Page) -> None:
 
 def draw_factors(shown: page.Page) -> None:
     """The factors of the scenario."""
-    prepared, catalog = cache.comparison(shown.scenario, shown.router).prepared, core.load_catalog()
+    prepared, catalog = cache.prepared_beside(shown.scenario), core.load_catalog()
     tables = {
         "Energy points": (factors.energy(prepared, catalog), "energy_points.csv"),
         "Models": (factors.models(prepared, catalog), "models.csv"),
@@ -85,7 +85,7 @@ def draw(shown: page.Page) -> None:
                 with st.expander("By model and GPU type"):
                     st.dataframe(pd.read_csv(data_path("cost_model_errors.csv")), hide_index=True)
             elif title == "How to cite" and not shown.problem:
-                prepared = cache.comparison(shown.scenario, shown.router).prepared
+                prepared = cache.prepared_beside(shown.scenario)
                 run_id = provenance.run_id(prepared, cache.main(shown.router))
                 st.code(
                     method_text.citation(shown.scenario, run_id), language=None, wrap_lines=True

@@ -9,7 +9,17 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 import carbonrouter_core as core
-from pages.components import answer, cache, charts, kpis, newcomers, page, readings, site_maps
+from pages.components import (
+    answer,
+    cache,
+    charts,
+    kpis,
+    newcomers,
+    page,
+    readings,
+    replays,
+    site_maps,
+)
 from pages.components import formatting as fmt
 
 REDRAW_S = 1.0
@@ -34,7 +44,7 @@ def draw(shown: page.Page) -> None:
     with right:
         bars = st.empty()
         page.note(answer.electricity(summary, router))
-        gap = st.empty()
+        waiting, gap = st.empty(), st.empty()
     with left:
         with page.guard():
             site_maps.draw(shown, below.sites, mass)
@@ -52,7 +62,7 @@ def draw(shown: page.Page) -> None:
         readings.draw(shown, figures)
     # Last, since it takes longest: what is above stands on the page meanwhile.
     with page.guard():
-        draw_other_policies(shown, summary, below, mass, bars, gap)
+        draw_other_policies(shown, summary, below, mass, bars, waiting, gap)
 
 
 def draw_other_policies(
@@ -61,6 +71,7 @@ def draw_other_policies(
     below: cache.Details,
     mass: fmt.Mass,
     bars: DeltaGenerator,
+    waiting: DeltaGenerator,
     gap: DeltaGenerator,
 ) -> None:
     """The bars of all policies, and how much of the possible saving is reached."""
@@ -76,13 +87,21 @@ def draw_other_policies(
 
     redraw("policy-bars")
     drawn_at = time.monotonic()
+    stopped: list[replays.StoppedError] = []
     for name in others:
-        rows.loc[name], reference_g[name] = cache.policy_row(shown.scenario, name)
+        try:
+            with waiting:
+                rows.loc[name], reference_g[name] = cache.policy_row(shown.scenario, name)
+        except replays.StoppedError as error:
+            stopped.append(error)
         if time.monotonic() - drawn_at > REDRAW_S or name == others[-1]:
             redraw(f"policy-bars-{name}")
             drawn_at = time.monotonic()
     with gap.container():
+        replays.offer_again(stopped)
         carbon_g = rows["carbon_g"]
+        if not {core.OPTIMUM, "free-migration"} <= set(carbon_g.index):
+            return
         closed = charts.gap_closed(carbon_g, shown.router, mass, **style)
         charts.show(closed, key="gap")
         page.note(answer.possible(carbon_g, shown.scenario, below.names, mass))

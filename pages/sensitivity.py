@@ -19,7 +19,9 @@ EMPTY = (
 def draw(shown: page.Page) -> None:
     """Choose, run, and what has come of it."""
     asked = None
-    cache.prepared(shown.scenario)  # a scenario that cannot run is said before anything is asked
+    cache.prepared_beside(
+        shown.scenario
+    )  # a scenario that cannot run is said before anything is asked
     if not shown.present:
         asked = sweep_choice.choose(shown)
         if asked is not None and sweep_progress.can_run(asked):

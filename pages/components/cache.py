@@ -7,6 +7,7 @@ A comparison is shared between tabs and must not be changed by a page.
 from __future__ import annotations
 
 import threading
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
@@ -17,7 +18,9 @@ import streamlit as st
 import carbonrouter_core as core
 from carbonrouter_core import demands
 from carbonrouter_core.engine import Prepared
+from carbonrouter_core.simulation import Progress, unheard
 from pages.components import formatting as fmt
+from pages.components import replays, theme
 
 ROUTERS = ("carbonrouter-lookahead", "carbonrouter")
 """The rules a user can choose between as the CarbonRouter of the page, the default first."""
@@ -99,36 +102,58 @@ def prepared(scenario: core.Scenario) -> Prepared:
     return _prepared(scenario.key, scenario)
 
 
+def prepared_beside(scenario: core.Scenario) -> Prepared:
+    """The same, for a page that waits for it as :func:`.replays.wait` does."""
+    return replays.wait(
+        ("prepared", scenario.key),
+        "Placing the conversations in time",
+        lambda progress: prepared(scenario),
+    )
+
+
 @st.cache_resource(max_entries=MAX_COMPARISONS, show_spinner=False)
 def _comparison(
-    scenario_key: str, policies: tuple[str, ...], _scenario: core.Scenario
+    scenario_key: str,
+    policies: tuple[str, ...],
+    _scenario: core.Scenario,
+    _progress: Progress = unheard,
 ) -> core.Comparison:
     prepared = _prepared(scenario_key, _scenario)
     # The compiled replay lets other threads run, so two policies take the time of one.
+    told = replays.together(_progress, len(policies))
     with ThreadPoolExecutor(len(policies)) as pool:
-        runs = list(pool.map(partial(core.run_policy, prepared), policies))
+        runs = list(pool.map(partial(core.run_policy, prepared), policies, told))
     _has_replayed.set()
     return core.Comparison(prepared, dict(zip(policies, runs, strict=True)))
 
 
 def comparison(scenario: core.Scenario, router: str) -> core.Comparison:
-    """The two main policies under ``scenario``; raises CarbonRouterError where it cannot run."""
-    return _comparison(scenario.key, main(router), scenario)
+    """The two main policies under ``scenario``, as :func:`several`."""
+    return several(scenario, main(router))
 
 
 def several(scenario: core.Scenario, policies: tuple[str, ...]) -> core.Comparison:
-    """Any policies side by side; raises CarbonRouterError where they cannot run."""
-    return _comparison(scenario.key, policies, scenario)
+    """Any policies side by side.
+
+    Waits as :func:`.replays.wait` does; raises CarbonRouterError where they cannot run.
+    """
+    return replays.wait(
+        ("comparison", scenario.key, *policies),
+        replaying(policies),
+        partial(_comparison, scenario.key, policies, scenario),
+    )
 
 
-def pair(scenario: core.Scenario, router: str, other: str) -> core.Comparison:
-    """``router`` beside any other policy; raises CarbonRouterError where it cannot run."""
-    return _comparison(scenario.key, (router, other), scenario)
+def replaying(policies: Sequence[str]) -> str:
+    """What is done while policies are replayed, in words."""
+    return f"Replaying {fmt.joined([theme.name(name) for name in policies])}"
 
 
 @st.cache_resource(max_entries=MAX_FIGURES, show_spinner=False)
-def _overview(scenario_key: str, router: str, _scenario: core.Scenario) -> Overview:
-    run = comparison(_scenario, router)
+def _overview(
+    scenario_key: str, router: str, _scenario: core.Scenario, _progress: Progress = unheard
+) -> Overview:
+    run = _comparison(scenario_key, main(router), _scenario, _progress)
     return Overview(
         summary=run.summary().astype(float),
         saving=run.saving(router),
@@ -140,12 +165,18 @@ def _overview(scenario_key: str, router: str, _scenario: core.Scenario) -> Overv
 
 def overview(scenario: core.Scenario, router: str) -> Overview:
     """The answer: figures of ``router`` and FairCarbon under ``scenario``."""
-    return _overview(scenario.key, router, scenario)
+    return replays.wait(
+        ("overview", scenario.key, router),
+        replaying(main(router)),
+        partial(_overview, scenario.key, router, scenario),
+    )
 
 
 @st.cache_resource(max_entries=MAX_FIGURES, show_spinner=False)
-def _details(scenario_key: str, router: str, _scenario: core.Scenario) -> Details:
-    run = comparison(_scenario, router)
+def _details(
+    scenario_key: str, router: str, _scenario: core.Scenario, _progress: Progress = unheard
+) -> Details:
+    run = _comparison(scenario_key, main(router), _scenario, _progress)
     sites = run.sites()
     return Details(
         by_length=run.saving_by_length(router),
@@ -159,7 +190,11 @@ def _details(scenario_key: str, router: str, _scenario: core.Scenario) -> Detail
 
 def details(scenario: core.Scenario, router: str) -> Details:
     """What stands below the answer, for the same two policies."""
-    return _details(scenario.key, router, scenario)
+    return replays.wait(
+        ("details", scenario.key, router),
+        replaying(main(router)),
+        partial(_details, scenario.key, router, scenario),
+    )
 
 
 def notes(run: core.Comparison, router: str) -> tuple[str, ...]:
@@ -190,11 +225,11 @@ def _assumed_pue(sites: pd.DataFrame) -> list[str]:
 
 @st.cache_data(max_entries=MAX_FIGURES, show_spinner=False)
 def _policy(
-    scenario_key: str, policy_id: str, _scenario: core.Scenario
+    scenario_key: str, policy_id: str, _scenario: core.Scenario, _progress: Progress = unheard
 ) -> tuple[dict[str, float], float]:
     # The replay itself is not kept: a row of figures is all that is shown of it.
     prepared = _prepared(scenario_key, _scenario)
-    run = core.Comparison(prepared, {policy_id: core.run_policy(prepared, policy_id)})
+    run = core.Comparison(prepared, {policy_id: core.run_policy(prepared, policy_id, _progress)})
     row = run.summary().astype(float).loc[policy_id].to_dict()
     return row, run.same_energy_at_mean_intensity_g(policy_id)
 
@@ -204,7 +239,11 @@ def policy_row(scenario: core.Scenario, policy_id: str) -> tuple[dict[str, float
 
     Its saving is left open (NaN): that is against FairCarbon, which is not replayed again.
     """
-    return _policy(scenario.key, policy_id, scenario)
+    return replays.wait(
+        ("policy", scenario.key, policy_id),
+        replaying([policy_id]),
+        partial(_policy, scenario.key, policy_id, scenario),
+    )
 
 
 def forget() -> None:

@@ -8,7 +8,7 @@ from functools import partial
 import streamlit as st
 
 import carbonrouter_core as core
-from pages.components import cache, kept, page, saved, sides, theme
+from pages.components import cache, kept, page, replays, saved, sides, theme
 from pages.components import formatting as fmt
 from pages.components.sides import Side
 
@@ -138,15 +138,20 @@ def _first_two(shown: page.Page, stored: Sequence[str]) -> list[str]:
 def _run(jobs: Jobs) -> list[Side]:
     """The sides that can be run, with progress; what cannot is said, and the others go on.
 
-    A change of a choice stops this between two replays. What is done is kept.
+    What is done is kept, whatever is changed or stopped meanwhile.
     """
     found: list[Side] = []
-    bar = st.empty()
+    stopped: list[replays.StoppedError] = []
+    bar, waiting = st.empty(), st.empty()
     for number, (name, job) in enumerate(jobs):
-        bar.progress(number / len(jobs), f"Replaying every conversation: {fmt.plain(name)}")
+        bar.progress(number / len(jobs), f"{number} of {len(jobs)} done; now {fmt.plain(name)}")
         try:
-            found.append(job())
+            with waiting:
+                found.append(job())
+        except replays.StoppedError as error:
+            stopped.append(error)
         except core.CarbonRouterError as error:
             page.problem(f"{name} cannot be run", str(error))
     bar.empty()
+    replays.offer_again(stopped)
     return found

@@ -92,6 +92,7 @@ def pick(shown: Page) -> Choice:
 
 
 def _pick(shown: Page) -> Choice:
+    prepared = cache.prepared_beside(shown.scenario)
     columns = None if shown.present else st.columns([1.3, 3, 1.6])
     known = policies(shown)
     if columns is None:
@@ -99,10 +100,9 @@ def _pick(shown: Page) -> Choice:
         other = other if other in known else known[0]
     else:
         with columns[2]:
-            prepared = cache.comparison(shown.scenario, shown.router).prepared
             named = partial(decisions.policy_name, prepared=prepared)
             other = str(_choose("Compared with", known, "other", format_func=named))
-    run = cache.pair(shown.scenario, shown.router, other)
+    run = cache.several(shown.scenario, (shown.router, other))
     table = _table(shown.scenario.key, shown.router, other, run)
     if columns is None:
         session = _kept().get("session")

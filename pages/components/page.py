@@ -15,7 +15,7 @@ from pathlib import Path
 import streamlit as st
 
 import carbonrouter_core as core
-from pages.components import cache, controls, sharing, theme
+from pages.components import cache, controls, replays, sharing, theme
 from pages.components import formatting as fmt
 
 ASSETS = Path(__file__).resolve().parents[2] / "assets"
@@ -107,6 +107,8 @@ def guard() -> Iterator[None]:
     """
     try:
         yield
+    except replays.StoppedError as error:
+        replays.offer_again([error])
     except core.CarbonRouterError as error:
         problem("This scenario cannot be run", str(error))
         _offer_window(getattr(error, "nearest_start", None))

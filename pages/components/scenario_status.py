@@ -126,7 +126,7 @@ def replicas(scenario: core.Scenario, router: str) -> None:
     """What runs where: machines of each model on each GPU type, and what one holds."""
     with st.expander("What runs where: how many conversations share a machine"):
         try:
-            run = cache.comparison(scenario, router)
+            prepared = cache.prepared_beside(scenario)
         except core.CarbonRouterError:
             page.note("Shown once the choices can be run.")
             return
@@ -141,7 +141,7 @@ def replicas(scenario: core.Scenario, router: str) -> None:
                     "Time of a token (ms)": one.inter_token_ms,
                     "Basis": one.basis + (", extrapolated" if one.extrapolated else ""),
                 }
-                for one in run.prepared.deployments.replicas
+                for one in prepared.deployments.replicas
             ]
         )
         st.dataframe(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from html import escape
 
 import numpy as np
@@ -13,8 +14,9 @@ import streamlit as st
 import carbonrouter_core as core
 from carbonrouter_core.breakdowns import DIMENSIONS, breakdown
 from carbonrouter_core.results import bootstrap_saving
+from carbonrouter_core.simulation import Progress
 from carbonrouter_core.tradeoffs import distribution, pareto_front
-from pages.components import cache, theme
+from pages.components import cache, replays, theme
 from pages.components import formatting as fmt
 
 WAITS = ("ttft_ms", "latency_ms")
@@ -73,9 +75,11 @@ class Side:
 
 
 @st.cache_resource(max_entries=cache.MAX_FIGURES, show_spinner=False)
-def _results(scenario_key: str, policy_id: str, _scenario: core.Scenario) -> Results:
+def _results(
+    scenario_key: str, policy_id: str, _scenario: core.Scenario, _progress: Progress
+) -> Results:
     prepared = cache.prepared(_scenario)
-    run = core.Comparison(prepared, {policy_id: core.run_policy(prepared, policy_id)})
+    run = core.Comparison(prepared, {policy_id: core.run_policy(prepared, policy_id, _progress)})
     figures = run.figures(policy_id)
     charges = run.runs[policy_id].charges
     return Results(
@@ -89,9 +93,14 @@ def _results(scenario_key: str, policy_id: str, _scenario: core.Scenario) -> Res
     )
 
 
+def _wait(scenario: core.Scenario, policy_id: str, what: str) -> Results:
+    work = partial(_results, scenario.key, policy_id, scenario)
+    return replays.wait(("side", scenario.key, policy_id), what, work)
+
+
 def of_policy(scenario: core.Scenario, policy_id: str, number: int) -> Side:
     """A policy on the scenario of the tab; raises CarbonRouterError where it cannot run."""
-    results = _results(scenario.key, policy_id, scenario)
+    results = _wait(scenario, policy_id, cache.replaying([policy_id]))
     found = policy_id == core.OPTIMUM and results.optimum_label != theme.name(policy_id)
     return Side(
         name=results.optimum_label if found else theme.name(policy_id),
@@ -115,7 +124,7 @@ def of_scenario(scenario: core.Scenario, policy_id: str, name: str, number: int)
         colour=theme.scenario_colour(number),
         dash=DASHES[number % len(DASHES)],
         symbol=SYMBOLS[number % len(SYMBOLS)],
-        results=_results(scenario.key, policy_id, scenario),
+        results=_wait(scenario, policy_id, f"Replaying {name}"),
     )
 
 

@@ -16,7 +16,7 @@ from carbonrouter_core import Comparison, Scenario, compare
 from carbonrouter_core.breakdowns import MEANS, SUMS
 from carbonrouter_core.store import close_store, open_store
 from carbonrouter_core.tradeoffs import SHARES
-from pages.components import cache, compare_charts, compare_tables, compare_words, sides
+from pages.components import cache, compare_charts, compare_tables, compare_words, replays, sides
 from pages.components import formatting as fmt
 from pages.components.sides import Results, Scale, Side
 
@@ -37,7 +37,7 @@ def open_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[OpenP
         if scenario is not None:
             app.session_state["scenario"] = scenario
         for key, value in state.items():
-            app.session_state[f"kept:compare-{key}"] = value
+            app.session_state[key if key == replays.STOPPED else f"kept:compare-{key}"] = value
         app.switch_page("pages/compare.py")
         app.run()
         assert not app.exception
@@ -88,6 +88,18 @@ def test_a_newcomer_sees_who_emits_least_and_what_it_costs(
         layout = json.loads(chart.proto.spec)["layout"]
         assert layout["title"]["text"] and len(chart.proto.alt) > 60
         assert layout["xaxis"]["title"]["text"] and layout["yaxis"]["title"]["text"]
+
+
+def test_what_was_stopped_is_left_out_until_it_is_run_after_all(open_page: OpenPage) -> None:
+    stopped = ("side", Scenario().key, "sticky")
+    app = open_page(policies=[LOOKAHEAD, "faircarbon", "sticky"], **{replays.STOPPED: {stopped}})
+    assert "Stopped: replaying Sticky." in words(app)
+    assert "less CO2e than FairCarbon" in words(app)
+    assert not any("Sticky" in alt for alt in alts(app))
+    app.button(key="again-" + "-".join(stopped)).click().run()
+    assert not app.exception
+    assert "Stopped" not in words(app)
+    assert any("Sticky" in alt for alt in alts(app))
 
 
 def test_a_breakdown_adds_up_to_the_difference(open_page: OpenPage, both: Comparison) -> None:

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from carbonrouter_core import PRESETS, Scenario, compare
-from pages.components import cache
+from carbonrouter_core import OPTIMUM, PRESETS, Scenario, compare
+from pages.components import cache, replays
 from pages.components import formatting as fmt
 
 APP = Path(__file__).resolve().parents[2] / "app.py"
@@ -24,8 +24,10 @@ TIMEOUT_S = 180  # the first run on a machine compiles the kernels
 def open_app() -> Callable[..., AppTest]:
     """Opens the app in a browser tab of its own, with a scenario where one is given."""
 
-    def start(scenario: Scenario | None = None) -> AppTest:
+    def start(scenario: Scenario | None = None, **state: object) -> AppTest:
         app = AppTest.from_file(str(APP), default_timeout=TIMEOUT_S)
+        for key, value in state.items():
+            app.session_state[key] = value
         if scenario is not None:
             app.session_state["scenario"] = scenario
         app.run()
@@ -57,6 +59,17 @@ def figures(app: AppTest) -> str:
     """All that should move when the scenario does."""
     charts = "".join(chart.proto.spec for chart in app.get("plotly_chart"))
     return html(app, "cr-hero") + html(app, "cr-kpis") + charts
+
+
+def test_bars_stand_without_the_policy_whose_replay_was_stopped(
+    open_app: Callable[..., AppTest],
+) -> None:
+    stopped = ("policy", Scenario().key, OPTIMUM)
+    app = open_app(**{replays.STOPPED: {stopped}})
+    assert "Stopped: replaying Hindsight optimum." in html_blocks(app)
+    alts = [chart.proto.alt for chart in app.get("plotly_chart")]
+    assert any("Sticky" in alt for alt in alts)
+    assert not any("hindsight optimum" in alt.lower() for alt in alts)
 
 
 def test_a_newcomer_sees_the_saving_a_map_and_charts(open_app: Callable[..., AppTest]) -> None:

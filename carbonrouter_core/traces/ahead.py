@@ -1,7 +1,7 @@
-"""Parts of a file worked on ahead of the one that is needed, in threads, in their order.
+"""Parts of a file read ahead of the one that is needed, in threads; results in their order.
 
-Reading stays with the caller, as does what is done with the results: only what lies between is
-shared. It is worth it for work that lets go of the interpreter (Arrow, compiled code).
+Reading the bytes stays with the caller, as does what is done with the results: only what lies
+between is shared. It is worth it for work that lets go of the interpreter (Arrow, compiled code).
 """
 
 from __future__ import annotations
@@ -10,6 +10,9 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TypeVar
+
+from carbonrouter_core.traces.report import Findings
+from carbonrouter_core.traces.sources import Progress, Source, record_chunks
 
 WORKERS = 2
 """Threads: the memory of an import is that of the parts which they hold."""
@@ -34,3 +37,44 @@ def worked_ahead(work: Callable[[Part], Result], parts: Iterable[Part]) -> Itera
         finally:
             for future in waiting:
                 future.cancel()
+
+
+def parts_ahead(
+    findings: Findings, parts: Iterable[Part], read: Callable[[Part, Findings], Result]
+) -> Iterator[Result]:
+    """What ``read`` makes of each part, in order.
+
+    It runs in a thread with findings of its own; they become part of ``findings`` in its turn.
+    """
+
+    def reading(part: Part) -> tuple[Findings, Result]:
+        own = Findings()
+        result = read(part, own)
+        return own, result
+
+    for own, result in worked_ahead(reading, parts):
+        findings.add_all(own)
+        yield result
+
+
+def chunks_ahead(
+    source: Source,
+    findings: Findings,
+    progress: Progress,
+    read: Callable[[tuple[int, bytes], Findings], Result],
+) -> Iterator[Result]:
+    """What ``read`` makes of the number of the first line (or record) and the bytes of each
+    chunk of records, in order: see :func:`parts_ahead`."""
+    at_end = Findings()  # a file that breaks off is told after what stands before
+
+    def broken(line: int, reason: str) -> None:
+        unreadable(source, at_end, line, reason)
+
+    yield from parts_ahead(findings, record_chunks(source, broken, progress), read)
+    findings.add_all(at_end)
+
+
+def unreadable(source: Source, findings: Findings, line: int, reason: str) -> None:
+    """Count a record that cannot be read."""
+    findings.rows_read += 1
+    findings.add("unreadable", reason, [source.place(line)])

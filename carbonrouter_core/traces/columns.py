@@ -11,9 +11,10 @@ import csv
 import io
 import math
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
@@ -23,14 +24,9 @@ import pyarrow.compute as pc
 import pyarrow.csv as pa_csv
 import pyarrow.json as pa_json
 
+from carbonrouter_core.traces.ahead import chunks_ahead, parts_ahead, unreadable
 from carbonrouter_core.traces.report import Findings
-from carbonrouter_core.traces.sources import (
-    Progress,
-    Source,
-    line_chunks,
-    record_chunks,
-    values_of,
-)
+from carbonrouter_core.traces.sources import Progress, Source, values_of
 
 FIRST_TIME_S, LAST_TIME_S = 946_684_800.0, 4_102_444_800.0
 """2000-01-01 and 2100-01-01 UTC: an epoch time outside is in another unit or wrong."""
@@ -63,12 +59,7 @@ def read_columns(
     reader = {"csv": _csv, "jsonl": _json, "json": _json, "parquet": _parquet}
     times = _Times(source, findings)
 
-    def dropped() -> int:
-        return findings.count("refused") + findings.count("unreadable")
-
-    before = dropped()
     for table in reader[source.kind](source, wanted, findings, progress):
-        findings.rows_read += table.num_rows + dropped() - before
         for one in wanted:
             if one.kind == "time":
                 at = table.schema.get_field_index(one.name)
@@ -77,8 +68,6 @@ def read_columns(
                 if not keep.all():
                     table = table.filter(pa.array(keep))
         yield table
-        before = dropped()
-    findings.rows_read += dropped() - before
 
 
 # --- CSV -------------------------------------------------------------------------------------
@@ -92,22 +81,23 @@ def _csv(
         one.name: next((header.index(path) for path in one.paths if path in header), None)
         for one in wanted
     }
-    broken = _teller(source, findings)
-    chunks = line_chunks(source, broken, progress)
-    for first, chunk in chunks:
-        skipped = 0
+
+    def read(part: tuple[int, bytes], own: Findings) -> pa.Table | None:
+        first, chunk = part
         if first == 1:
             end = chunk.find(b"\n") + 1 or len(chunk)
-            chunk, skipped = chunk[end:], 1
+            first, chunk = 2, chunk[end:]
         if not chunk.strip():
-            continue
+            return None
         table = None
         if b"\n\n" not in chunk and b"\n\r\n" not in chunk and b'"' not in chunk:
-            table = _csv_fast(source, header, where, wanted, chunk, first + skipped)
+            table = _csv_fast(source, header, where, wanted, chunk, first)
         if table is None:
-            start = first + skipped
-            table = _csv_slow(source, header, where, wanted, chunk, start, findings, broken)
-        yield table
+            table = _csv_slow(source, header, where, wanted, chunk, first, own)
+        return _counted(table, own)
+
+    tables = chunks_ahead(source, findings, progress, read)
+    yield from (table for table in tables if table is not None)
 
 
 def _csv_fast(
@@ -127,7 +117,9 @@ def _csv_fast(
     try:
         table = pa_csv.read_csv(
             io.BytesIO(chunk),
-            read_options=pa_csv.ReadOptions(column_names=names, block_size=2**21),
+            read_options=pa_csv.ReadOptions(
+                column_names=names, use_threads=False, block_size=2**21
+            ),
             parse_options=pa_csv.ParseOptions(delimiter=source.delimiter, quote_char=False),
             convert_options=pa_csv.ConvertOptions(
                 column_types=types,
@@ -155,7 +147,6 @@ def _csv_slow(
     chunk: bytes,
     first: int,
     findings: Findings,
-    broken: Any,
 ) -> pa.Table:
     rows = _Rows(source, wanted, findings)
     text = chunk.decode("utf-8")
@@ -175,7 +166,7 @@ def _csv_slow(
         if len(cells) != len(header):
             what = f"this has {len(cells)} cells where the header has {len(header)}"
             if line == last_line and not chunk.endswith(b"\n"):
-                broken(line, what + "; the file ends early")
+                unreadable(source, findings, line, what + "; the file ends early")
             else:
                 if len(cells) < len(header):
                     what = f"{header[len(cells)]} is missing: {what}"
@@ -195,15 +186,18 @@ def _json(
     source: Source, wanted: Sequence[Wanted], findings: Findings, progress: Progress
 ) -> Iterator[pa.Table]:
     schema, paths = _json_schema(source, wanted)
-    broken = _teller(source, findings)
-    for first, chunk in record_chunks(source, broken, progress):
+
+    def read(part: tuple[int, bytes], own: Findings) -> pa.Table:
+        first, chunk = part
         table = _json_fast(schema, paths, wanted, chunk, first)
         if table is None:
-            rows = _Rows(source, wanted, findings)
-            for line, record in values_of(first, chunk, broken):
+            rows = _Rows(source, wanted, own)
+            for line, record in values_of(first, chunk, partial(unreadable, source, own)):
                 rows.add(line, [_first(record, one.paths) for one in wanted])
             table = rows.table()
-        yield table
+        return _counted(table, own)
+
+    yield from chunks_ahead(source, findings, progress, read)
 
 
 def _json_schema(
@@ -317,29 +311,44 @@ def _parquet(
         for one in wanted
     }
     tops = sorted({path.split(".")[0] for path in present.values() if path})
-    line = 1
-    for batch in source.parquet_batches(tops, progress):
+
+    def read(part: tuple[np.ndarray, pa.RecordBatch], own: Findings) -> pa.Table:
+        lines, batch = part
         table = pa.Table.from_batches([batch])
         columns: dict[str, Any] = {}
         for one in wanted:
             path = present[one.name]
             columns[one.name] = None if path is None else _by_path(table, path)
-        lines = np.arange(line, line + batch.num_rows)
-        line += batch.num_rows
         try:
-            yield _table(lines, columns, wanted)
+            return _counted(_table(lines, columns, wanted), own)
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
-            rows = _Rows(source, wanted, findings)
+            rows = _Rows(source, wanted, own)
             lists = [
                 [None] * batch.num_rows if (c := columns[one.name]) is None else c.to_pylist()
                 for one in wanted
             ]
             for number, values in zip(lines, zip(*lists, strict=True), strict=True):
                 rows.add(int(number), list(values))
-            yield rows.table()
+            return _counted(rows.table(), own)
+
+    yield from parts_ahead(findings, numbered(source.parquet_batches(tops, progress)), read)
+
+
+def numbered(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[np.ndarray, pa.RecordBatch]]:
+    """Batches with the numbers of their rows, from 1."""
+    row = 1
+    for batch in batches:
+        yield np.arange(row, row + batch.num_rows), batch
+        row += batch.num_rows
 
 
 # --- Cells -----------------------------------------------------------------------------------
+
+
+def _counted(table: pa.Table, own: Findings) -> pa.Table:
+    """``table``, once its rows and those that were refused are counted as read."""
+    own.rows_read += table.num_rows + own.count("refused")
+    return table
 
 
 def _table(lines: np.ndarray, columns: dict[str, Any], wanted: Sequence[Wanted]) -> pa.Table:
@@ -415,13 +424,6 @@ def _as_number(value: Any) -> float | None:
     if _NUMBER.fullmatch(text):
         return float(text)
     return math.nan if text.lower() == "nan" else None
-
-
-def _teller(source: Source, findings: Findings) -> Any:
-    def tell(line: int, reason: str) -> None:
-        findings.add("unreadable", reason, [source.place(line)])
-
-    return tell
 
 
 # --- Times -----------------------------------------------------------------------------------

@@ -6,9 +6,12 @@ import math
 from collections.abc import Iterator
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
-from carbonrouter_core.traces.importers.base import RAW, Reading
+from carbonrouter_core.traces.ahead import unreadable
+from carbonrouter_core.traces.importers.base import RAW
+from carbonrouter_core.traces.report import MAX_PLACES, Findings, Kind
 from carbonrouter_core.traces.sources import Source
 
 BATCH_ROWS = 16_384
@@ -18,8 +21,8 @@ BATCH_ROWS = 16_384
 class Batches:
     """Collects rows by name; what a row leaves out is null."""
 
-    def __init__(self, source: Source, reading: Reading) -> None:
-        self._source, self._findings = source, reading.findings
+    def __init__(self, source: Source, findings: Findings) -> None:
+        self._source, self._findings = source, findings
         self._rows: list[dict[str, Any]] = []
 
     def add(self, **row: Any) -> None:
@@ -43,16 +46,11 @@ class Batches:
 
     def broken(self, line: int, reason: str) -> None:
         """Count a record as unreadable."""
-        self._findings.rows_read += 1
-        self._findings.add("unreadable", reason, [self._source.place(line)])
+        unreadable(self._source, self._findings, line, reason)
 
     def note(self, line: int, reason: str) -> None:
         """Note something about a record that is stored as it is."""
         self._findings.add("note", reason, [self._source.place(line)])
-
-    def repaired(self, line: int, reason: str) -> None:
-        """Count a record as repaired."""
-        self._findings.add("repaired", reason, [self._source.place(line)])
 
     def number(self, line: int, name: str, value: Any) -> float | None:
         """``value`` as a number; a record without one is refused."""
@@ -66,3 +64,10 @@ class Batches:
             return number
         self.refuse(line, f"{name} is {'empty' if value is None else 'not a number'}")
         return None
+
+
+def found(source: Source, findings: Findings, kind: Kind, reason: str, lines: np.ndarray) -> None:
+    """Count a finding about some lines, if there are any."""
+    if len(lines):
+        places = (source.place(int(line)) for line in lines[:MAX_PLACES])
+        findings.add(kind, reason, places, len(lines))

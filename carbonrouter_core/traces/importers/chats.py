@@ -8,7 +8,7 @@ clean, record by record where it is not.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeVar
@@ -18,7 +18,8 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from carbonrouter_core.traces.columns import epoch_s_of, parse_lines
+from carbonrouter_core.traces.ahead import chunks_ahead, parts_ahead, unreadable
+from carbonrouter_core.traces.columns import epoch_s_of, numbered, parse_lines
 from carbonrouter_core.traces.conversations import (
     ASSUMED_GAP_S,
     MESSAGE,
@@ -27,8 +28,8 @@ from carbonrouter_core.traces.conversations import (
     turns_of,
 )
 from carbonrouter_core.traces.importers.base import Importer, Reading, always
-from carbonrouter_core.traces.importers.parts import chunks_ahead, parts_ahead, unreadable
-from carbonrouter_core.traces.report import MAX_PLACES, Kind
+from carbonrouter_core.traces.importers.batches import found
+from carbonrouter_core.traces.report import Findings
 from carbonrouter_core.traces.sources import Source, values_of
 from carbonrouter_core.traces.tokens import token_counter
 
@@ -92,7 +93,7 @@ def importer(format_id: str, label: str, fields: Fields) -> Importer:
         return f"its records carry {fields.name} and a conversation of roles and content"
 
     def read(source: Source, reading: Reading) -> Iterator[pa.Table]:
-        def turns(chats: pa.Table, own: Reading) -> list[pa.Table]:
+        def turns(chats: pa.Table, own: Findings) -> list[pa.Table]:
             return list(turn_tables(source, own, chats, fields.timed))
 
         for tables in read_chats(source, reading, fields, turns):
@@ -117,7 +118,7 @@ def read_chats(
     source: Source,
     reading: Reading,
     fields: Fields,
-    then: Callable[[pa.Table, Reading], Result],
+    then: Callable[[pa.Table, Findings], Result],
 ) -> Iterator[Result]:
     """What ``then`` makes of tables of :data:`CHAT`, in the thread that read them.
 
@@ -127,8 +128,8 @@ def read_chats(
         raise source.error("conversations cannot be read from CSV.")
     reading.findings.guess(token_counter().how)
 
-    def checked(table: pa.Table, own: Reading) -> Result:
-        own.findings.rows_read += table.num_rows
+    def checked(table: pa.Table, own: Findings) -> Result:
+        own.rows_read += table.num_rows
         none = table["messages"].is_null().to_numpy()
         if none.any():
             lines = table["line"].to_numpy()[none]
@@ -137,30 +138,25 @@ def read_chats(
         return then(table, own)
 
     if source.kind != "parquet":
-        yield from chunks_ahead(
-            source, reading, lambda chunk, own: checked(_json(source, own, fields, *chunk), own)
-        )
+
+        def read(chunk: tuple[int, bytes], own: Findings) -> Result:
+            return checked(_json(source, own, fields, *chunk), own)
+
+        yield from chunks_ahead(source, reading.findings, reading.progress, read)
         return
     columns = [name for name in fields.schema.names if name in source.columns]
     batches = source.parquet_batches(columns, reading.progress, PARQUET_RECORDS)
     yield from parts_ahead(
-        reading, _numbered(batches), lambda part, own: checked(_parquet(*part, fields), own)
+        reading.findings, numbered(batches), lambda part, own: checked(_parquet(*part, fields), own)
     )
 
 
-def _json(source: Source, own: Reading, fields: Fields, first: int, chunk: bytes) -> pa.Table:
+def _json(source: Source, own: Findings, fields: Fields, first: int, chunk: bytes) -> pa.Table:
     parsed = parse_lines(chunk, fields.schema)
     if parsed is not None:
         return _chats(parsed, np.arange(first, first + parsed.num_rows), fields)
-    values = list(values_of(first, chunk, partial(unreadable, source, own.findings)))
+    values = list(values_of(first, chunk, partial(unreadable, source, own)))
     return _one_by_one([line for line, _ in values], [value for _, value in values], fields)
-
-
-def _numbered(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[np.ndarray, pa.RecordBatch]]:
-    row = 1
-    for batch in batches:
-        yield np.arange(row, row + batch.num_rows), batch
-        row += batch.num_rows
 
 
 def _parquet(lines: np.ndarray, batch: pa.RecordBatch, fields: Fields) -> pa.Table:
@@ -269,7 +265,7 @@ def _seconds(times: Any) -> Any:
 
 def turn_tables(
     source: Source,
-    reading: Reading,
+    findings: Findings,
     chats: pa.Table,
     timed: bool = False,
     messages: Messages | None = None,
@@ -282,18 +278,18 @@ def turn_tables(
         messages = Messages.of(pa.concat_arrays(chats["messages"].chunks))
     of_message = np.repeat(lines, np.diff(messages.offsets))
     reason = "a message without a known speaker is left out"
-    found(source, reading, "repaired", reason, of_message[messages.unknown])
+    found(source, findings, "repaired", reason, of_message[messages.unknown])
     turns = turns_of(messages)
     count = np.bincount(turns.conversation, minlength=len(lines))
     reason = "the conversation has no answered prompt and is left out"
-    found(source, reading, "note", reason, lines[count == 0])
+    found(source, findings, "note", reason, lines[count == 0])
     line = lines[turns.conversation]
     time_s = turns.time_s
     if timed:
         start_s = np.array(chats["time_s"].to_pandas(), np.float64)
         time_s, assumed = assume_times(turns, start_s)
         reason = f"the message has no time: taken {ASSUMED_GAP_S:.0f} s after the one before"
-        found(source, reading, "repaired", reason, line[assumed])
+        found(source, findings, "repaired", reason, line[assumed])
     which = pa.array(turns.conversation)
     number = np.arange(len(line)) - np.repeat(np.cumsum(count) - count, count)
     yield pa.table(
@@ -308,10 +304,3 @@ def turn_tables(
             "difficulty": turns.difficulty,
         }
     )
-
-
-def found(source: Source, reading: Reading, kind: Kind, reason: str, lines: np.ndarray) -> None:
-    """Count a finding about some lines, if there are any."""
-    if len(lines):
-        places = (source.place(int(line)) for line in lines[:MAX_PLACES])
-        reading.findings.add(kind, reason, places, len(lines))

@@ -7,19 +7,20 @@ shared by strangers. The rule gives the parents of ``mooncake_conversation_sessi
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from numba import njit
 
-from carbonrouter_core.traces.columns import parse_lines
+from carbonrouter_core.traces.ahead import chunks_ahead
 from carbonrouter_core.traces.importers.base import Importer, Reading, always, lacks
-from carbonrouter_core.traces.importers.batches import Batches
-from carbonrouter_core.traces.sources import Source, record_chunks, values_of
+from carbonrouter_core.traces.importers.batches import Batches, found
+from carbonrouter_core.traces.importers.blocks import block_number
+from carbonrouter_core.traces.int_lists import LIST, parse_with_lists
+from carbonrouter_core.traces.report import Findings
+from carbonrouter_core.traces.sources import Source, values_of
 from carbonrouter_core.units import MS_PER_S
 
 BLOCK_TOKENS = 512
@@ -36,60 +37,73 @@ def _recognise(source: Source) -> str | None:
     return "its records carry hash_ids of prompt blocks and no session"
 
 
-_SCHEMA = pa.schema(
-    [
-        ("timestamp", pa.float64()),
-        ("input_length", pa.float64()),
-        ("output_length", pa.float64()),
-        ("hash_ids", pa.list_(pa.int64())),
-    ]
-)
+_NUMBERS = ("timestamp", "input_length", "output_length")
+_SCHEMA = pa.schema([*((name, pa.float64()) for name in _NUMBERS), ("hash_ids", LIST)])
+
+
+class _Requests(NamedTuple):
+    """Requests of a chunk: line, time [ms], tokens, and where the blocks of each begin and end."""
+
+    line: np.ndarray
+    time_ms: np.ndarray
+    whole: np.ndarray
+    output: np.ndarray
+    blocks: np.ndarray
+    begin: np.ndarray
+    end: np.ndarray
 
 
 def _read(source: Source, reading: Reading) -> Iterator[pa.Table]:
-    rows = Batches(source, reading)  # for what is refused
+    def requests(chunk: tuple[int, bytes], own: Findings) -> _Requests:
+        fast = _whole_chunk(*chunk)
+        if fast is None:
+            return _one_by_one(source, own, *chunk)
+        own.rows_read += len(fast.line)
+        return fast
+
     heads = _Heads()
-    for first, chunk in record_chunks(source, rows.broken, reading.progress):
-        table = parse_lines(chunk, _SCHEMA)
-        if table is None or any(table[name].null_count for name in _SCHEMA.names):
-            lines, table = _one_by_one(rows, reading, values_of(first, chunk, rows.broken))
-        else:
-            lines = np.arange(first, first + table.num_rows)
-            reading.findings.rows_read += table.num_rows
-        time_ms, whole, output = (_floats(table, name) for name in _SCHEMA.names[:3])
-        blocks = pa.concat_arrays(table["hash_ids"].chunks) if table.num_rows else None
-        if blocks is None:
-            continue
-        offsets = np.r_[0, np.cumsum(pc.list_value_length(blocks).to_numpy())]
-        begins, history, branches = heads.follow(
-            np.asarray(blocks.flatten()), offsets, lines, whole, output
-        )
+    for some in chunks_ahead(source, reading.findings, reading.progress, requests):
+        begins, history, branches = heads.follow(some)
         reason = "the request branches off an earlier one: a session of its own"
-        for line in lines[branches]:
-            rows.note(int(line), reason)
+        found(source, reading.findings, "note", reason, some.line[branches])
         session = np.char.add(f"request-{source.number}-", begins.astype(str))
         yield pa.table(
             {
-                "line": lines,
+                "line": some.line,
                 "session": session,
-                "order": time_ms / MS_PER_S,
-                "time_s": time_ms / MS_PER_S,
-                "input_tokens": whole,
+                "order": some.time_ms / MS_PER_S,
+                "time_s": some.time_ms / MS_PER_S,
+                "input_tokens": some.whole,
                 "history_tokens": history,
-                "output_tokens": output,
+                "output_tokens": some.output,
             }
         )
 
 
-def _one_by_one(
-    rows: Batches, reading: Reading, records: Iterator[tuple[int, dict[str, Any]]]
-) -> tuple[np.ndarray, pa.Table]:
-    """Lines and columns of records of any types; those that are wrong are refused."""
+def _whole_chunk(first: int, chunk: bytes) -> _Requests | None:
+    """The requests of a chunk in which nothing is out of the ordinary."""
+    parsed = parse_with_lists(chunk, _SCHEMA)
+    if parsed is None:
+        return None
+    table, lists = parsed
+    spans = lists.of(table["hash_ids"])
+    if spans is None or any(table[name].null_count for name in _SCHEMA.names):
+        return None
+    lines = np.arange(first, first + table.num_rows)
+    time_ms, whole, output = (table[name].to_numpy() for name in _NUMBERS)
+    return _Requests(lines, time_ms, whole, output, lists.numbers, *spans)
+
+
+def _one_by_one(source: Source, own: Findings, first: int, chunk: bytes) -> _Requests:
+    """The same, of records of any types; those that are wrong are refused."""
+    rows = Batches(source, own)
     lines: list[int] = []
-    columns: list[list[Any]] = [[], [], [], []]
-    for line, record in records:
-        reading.findings.rows_read += 1
-        values: list[Any] = [rows.number(line, f, record.get(f)) for f in _SCHEMA.names[:3]]
+    numbers: list[list[Any]] = []
+    blocks: list[int] = []
+    offsets = [0]
+    for line, record in values_of(first, chunk, rows.broken):
+        own.rows_read += 1
+        values = [rows.number(line, name, record.get(name)) for name in _NUMBERS]
         ids = record.get("hash_ids")
         if None in values:
             continue
@@ -97,21 +111,13 @@ def _one_by_one(
             rows.refuse(line, "hash_ids is not a list")
             continue
         lines.append(line)
-        for column, value in zip(
-            columns, [*values, [_number(block) for block in ids]], strict=True
-        ):
-            column.append(value)
-    return np.array(lines, np.int64), pa.table(columns, schema=_SCHEMA)
-
-
-def _number(block: Any) -> int:
-    if isinstance(block, int) and abs(block) < 2**63:
-        return block
-    return int.from_bytes(hashlib.blake2b(str(block).encode(), digest_size=8).digest(), "big") >> 1
-
-
-def _floats(table: pa.Table, name: str) -> np.ndarray:
-    return np.asarray(table[name].to_pandas(), np.float64)
+        numbers.append(values)
+        blocks += map(block_number, ids)
+        offsets.append(len(blocks))
+    time_ms, whole, output = np.array(numbers, np.float64).reshape(-1, 3).T.copy()
+    begin, end = np.array([offsets[:-1], offsets[1:]], np.int64)
+    ids_of_all = np.array(blocks, np.int64)
+    return _Requests(np.array(lines, np.int64), time_ms, whole, output, ids_of_all, begin, end)
 
 
 class _Heads:
@@ -125,18 +131,9 @@ class _Heads:
         self._keys = np.zeros(4096, np.uint64)  # an open hash table, at most half full
         self._row = np.full(4096, -1, np.int64)
 
-    def follow(
-        self,
-        blocks: np.ndarray,
-        offsets: np.ndarray,
-        lines: np.ndarray,
-        whole: np.ndarray,
-        output: np.ndarray,
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Line at which each request's session began, its history, and which branch off.
-
-        The blocks of request i are ``blocks[offsets[i]:offsets[i + 1]]``.
-        """
+    def follow(self, some: _Requests) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Line at which each request's session began, its history, and which branch off."""
+        lines = some.line
         total = self._rows + len(lines)
         while total > len(self._begin):
             self._begin = np.r_[self._begin, np.empty_like(self._begin)]
@@ -150,7 +147,7 @@ class _Heads:
         begins, history = np.empty(len(lines), np.int64), np.zeros(len(lines))
         branches = np.zeros(len(lines), np.bool_)
         _follow(
-            blocks, offsets, lines, whole, output, self._rows,
+            some.blocks, some.begin, some.end, lines, some.whole, some.output, self._rows,
             self._begin, self._context, self._continued, self._keys, self._row,
             begins, history, branches,
         )  # fmt: skip
@@ -165,7 +162,8 @@ _START, _FACTOR = 0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9
 @njit(cache=True, nogil=True)
 def _follow(
     blocks: np.ndarray,
-    offsets: np.ndarray,
+    first_block: np.ndarray,
+    end_block: np.ndarray,
     lines: np.ndarray,
     whole: np.ndarray,
     output: np.ndarray,
@@ -180,7 +178,7 @@ def _follow(
     branches: np.ndarray,
 ) -> None:
     for i in range(lines.size):
-        first, n = offsets[i], offsets[i + 1] - offsets[i]
+        first, n = first_block[i], end_block[i] - first_block[i]
         full = 0
         if whole[i] >= 0:
             full = min(n, int(min(whole[i], 1e12) // BLOCK_TOKENS))
@@ -192,9 +190,9 @@ def _follow(
             if j + 1 == full:
                 head = chain
             if j + 1 >= LEAST_BLOCKS:
-                found = row_of[_place(keys, row_of, chain)]
-                if found >= 0:
-                    parent = found  # the longest one counts
+                known = row_of[_place(keys, row_of, chain)]
+                if known >= 0:
+                    parent = known  # the longest one counts
         begins[i] = lines[i]
         if parent >= 0:
             history[i] = min(context[parent], whole[i])

@@ -7,17 +7,26 @@ was there in the request before can be reused; its length is estimated as the sh
 
 from __future__ import annotations
 
-from array import array
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
+from carbonrouter_core.traces.ahead import chunks_ahead
 from carbonrouter_core.traces.importers.base import Importer, Reading, always, lacks
 from carbonrouter_core.traces.importers.batches import Batches
-from carbonrouter_core.traces.sources import Source, json_values
+from carbonrouter_core.traces.importers.blocks import Latest, block_number, joined_lists
+from carbonrouter_core.traces.int_lists import LIST, parse_with_lists
+from carbonrouter_core.traces.report import Findings
+from carbonrouter_core.traces.sources import Source, values_of
 
 _PARTS = ("sys_prompt", "passages_ids", "history", "web_search", "user_input")
+_NUMBERS = ("timestamp", "input_length", "output_length")
+
+Requests = tuple[pa.Table, np.ndarray, np.ndarray]
+"""Columns of requests; the hash ids of all, and where those of each begin and end."""
 
 
 def _recognise(source: Source) -> str | None:
@@ -30,58 +39,102 @@ def _recognise(source: Source) -> str | None:
 
 
 def _read(source: Source, reading: Reading) -> Iterator[pa.Table]:
-    rows = Batches(source, reading)
-    before: dict[str, Sequence[Any]] = reading.memory
-    for line, record in json_values(source, rows.broken, reading.progress):
-        reading.findings.rows_read += 1
+    schema = _schema(source)
+
+    def requests(chunk: tuple[int, bytes], own: Findings) -> Requests:
+        fast = _whole_chunk(*chunk, schema)
+        if fast is None:
+            return _one_by_one(source, own, *chunk)
+        own.rows_read += fast[0].num_rows
+        return fast
+
+    latest: Latest = reading.memory.setdefault("latest", Latest())
+    for table, ids, offsets in chunks_ahead(source, reading.findings, reading.progress, requests):
+        # a session that is not named is refused later on; until then it is one
+        common = latest.shared(table["session"].fill_null("None"), ids, offsets)
+        whole = table["input_tokens"].to_numpy()
+        share = np.rint(whole * common / np.maximum(np.diff(offsets), 1))
+        yield table.append_column("history_tokens", pa.array(share))
+    reading.findings.guess(
+        "reusable history is estimated from the share of leading hash ids that the request before "
+        "had too; the trace gives no lengths"
+    )
+
+
+def _schema(source: Source) -> pa.Schema:
+    """The types under which clean chunks parse: numbers may be written as text."""
+    first = source.samples[0] if source.samples else {}
+    text = {name: isinstance(first.get(name), str) for name in _NUMBERS}
+    return pa.schema(
+        [
+            *((name, pa.string() if text[name] else pa.float64()) for name in _NUMBERS),
+            ("session_id", pa.string()),
+            ("hash_ids", pa.struct([(part, LIST) for part in _PARTS])),
+        ]
+    )
+
+
+def _whole_chunk(first: int, chunk: bytes, schema: pa.Schema) -> Requests | None:
+    """The requests of a chunk in which nothing is out of the ordinary."""
+    parsed = parse_with_lists(chunk, schema)
+    if parsed is None:
+        return None
+    table, lists = parsed
+    try:
+        numbers = [table[name].cast(pa.float64()) for name in _NUMBERS]
+    except pa.ArrowInvalid:
+        return None
+    parts = table["hash_ids"]
+    if parts.null_count or any(
+        column.null_count or not pc.all(pc.is_finite(column)).as_py() for column in numbers
+    ):
+        return None
+    spans = [lists.of(pc.struct_field(parts, [part])) for part in _PARTS]
+    if any(span is None for span in spans):
+        return None
+    begins, ends = (np.stack(side, axis=1) for side in zip(*spans, strict=True))
+    rows = np.arange(first, first + table.num_rows)
+    return _table(rows, table["session_id"], *numbers), *joined_lists(lists.numbers, begins, ends)
+
+
+def _one_by_one(source: Source, own: Findings, first: int, chunk: bytes) -> Requests:
+    """The same, of records of any types; those that are wrong are refused."""
+    rows = Batches(source, own)
+    found: list[tuple[Any, ...]] = []
+    ids: list[int] = []
+    offsets = [0]
+    for line, record in values_of(first, chunk, rows.broken):
+        own.rows_read += 1
         parts = record.get("hash_ids")
         lists = [parts.get(name) or [] for name in _PARTS] if isinstance(parts, dict) else []
         if not lists or not all(isinstance(part, list) for part in lists):
             rows.refuse(line, "hash_ids does not hold lists of prompt parts")
             continue
-        ids = [item for part in lists for item in part]
-        session = record.get("session_id")
         whole = rows.number(line, "input_length", record.get("input_length"))
         output = rows.number(line, "output_length", record.get("output_length"))
         time_s = rows.number(line, "timestamp", record.get("timestamp"))
         if whole is None or output is None or time_s is None:
             continue
-        last = before.get(str(session), ())
-        common = _common(ids, last)
-        before[str(session)] = _packed(ids)
-        rows.add(
-            line=line,
-            session=None if session is None else str(session),
-            order=time_s,
-            time_s=time_s,
-            input_tokens=whole,
-            history_tokens=float(round(whole * common / len(ids))) if ids else 0.0,
-            output_tokens=output,
-        )
-        yield from rows.full()
-    reading.findings.guess(
-        "reusable history is estimated from the share of leading hash ids that the request before "
-        "had too; the trace gives no lengths"
+        session = record.get("session_id")
+        found.append((line, None if session is None else str(session), time_s, whole, output))
+        ids += [block_number(item) for part in lists for item in part]
+        offsets.append(len(ids))
+    columns = zip(*found, strict=True) if found else [[]] * 5
+    return _table(*columns), np.array(ids, np.int64), np.array(offsets, np.int64)
+
+
+def _table(lines: Any, sessions: Any, time_s: Any, whole: Any, output: Any) -> pa.Table:
+    schema = pa.schema(
+        [
+            ("line", pa.int64()),
+            ("session", pa.string()),
+            ("time_s", pa.float64()),
+            ("input_tokens", pa.float64()),
+            ("output_tokens", pa.float64()),
+        ]
     )
-    yield from rows.rest()
-
-
-def _packed(ids: list[Any]) -> Sequence[Any]:
-    """Ids in a quarter of the memory, where they are numbers."""
-    try:
-        return array("q", ids)
-    except (TypeError, OverflowError):
-        return ids
-
-
-def _common(ids: Sequence[Any], before: Sequence[Any]) -> int:
-    """How many leading ids are the same."""
-    common = 0
-    for mine, theirs in zip(ids, before, strict=False):
-        if mine != theirs:
-            break
-        common += 1
-    return common
+    table = pa.table([lines, sessions, time_s, whole, output], schema=schema)
+    return table.append_column("order", table["time_s"])
 
 
 IMPORTER = Importer(

@@ -13,10 +13,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from carbonrouter_core.traces.ahead import parts_ahead
 from carbonrouter_core.traces.conversations import Messages
 from carbonrouter_core.traces.importers.base import Importer, Reading, always
-from carbonrouter_core.traces.importers.chats import Fields, found, read_chats, turn_tables
-from carbonrouter_core.traces.importers.parts import parts_ahead
+from carbonrouter_core.traces.importers.batches import found
+from carbonrouter_core.traces.importers.chats import Fields, read_chats, turn_tables
+from carbonrouter_core.traces.report import Findings
 from carbonrouter_core.traces.sources import Source
 
 HELD_BYTES = 64 * 2**20
@@ -33,10 +35,10 @@ def _recognise(source: Source) -> str | None:
 
 
 def _read(source: Source, reading: Reading) -> Iterator[pa.Table]:
-    def turns(whole: tuple[pa.Table, Messages], own: Reading) -> list[pa.Table]:
+    def turns(whole: tuple[pa.Table, Messages], own: Findings) -> list[pa.Table]:
         return list(turn_tables(source, own, whole[0], messages=whole[1]))
 
-    for tables in parts_ahead(reading, _whole_chats(source, reading), turns):
+    for tables in parts_ahead(reading.findings, _whole_chats(source, reading), turns):
         yield from tables
 
 
@@ -85,7 +87,7 @@ def _joined(
     lines = chats["line"].to_numpy()
     late = np.array([hash(chat) in closed for chat in chats["chat"].to_pylist()])
     reason = "a part far from the rest of its chat: a session of its own"
-    found(source, reading, "repaired", reason, lines[late])
+    found(source, reading.findings, "repaired", reason, lines[late])
     chat = pc.if_else(pa.array(late), chats["name"], chats["chat"]).combine_chunks()
     closed.update(map(hash, chat.unique().to_pylist()))
     code = _codes(chat)
@@ -99,9 +101,10 @@ def _joined(
     again = np.zeros(len(order), bool)
     again[1:] = (np.diff(of_message[order]) == 0) & (np.diff(place[order]) == 0)
     reason = "a message that an earlier part had too; the first is kept"
-    found(source, reading, "repaired", reason, np.repeat(lines, lengths)[np.sort(order[again])])
+    line_of = np.repeat(lines, lengths)
+    found(source, reading.findings, "repaired", reason, line_of[np.sort(order[again])])
     reason = "a message without a known speaker is left out"
-    found(source, reading, "repaired", reason, np.repeat(lines, lengths)[messages.unknown])
+    found(source, reading.findings, "repaired", reason, line_of[messages.unknown])
     rows = order[~again]
     offsets = np.r_[0, np.cumsum(np.bincount(of_message[rows], minlength=code.max() + 1))]
     _, first = np.unique(code, return_index=True)

@@ -37,17 +37,18 @@ def draw(shown: page.Page) -> None:
     if not shown.present:
         page.note(newcomers.LEAD)
     savings = (figures.saving, figures.saving_long, figures.saving_test)
-    st.html(answer.hero_html(*savings, summary, router))
+    st.html(answer.hero_html(*savings, summary, router, figures.unmet))
     st.html(kpis.html(kpis.key_figures(summary, figures.saving, router)))
     below = cache.details(shown.scenario, router)
     left, right = st.columns([3, 2], gap="medium")
     with right:
         bars = st.empty()
-        page.note(answer.electricity(summary, router))
+        page.note(answer.electricity(summary, router), answer.by_city(below.sites, below.traffic))
         waiting, gap = st.empty(), st.empty()
     with left:
         with page.guard():
             site_maps.draw(shown, below.sites, mass)
+        page.note(answer.scale(summary, router, embodied=shown.scenario.embodied))
         page.note(answer.KV_CACHE_SENTENCE)
         with page.guard():
             chart = charts.saving_by_length(

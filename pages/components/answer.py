@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from html import escape
 
 import pandas as pd
 
 import carbonrouter_core as core
+from carbonrouter_core.planning import DAYS_PER_YEAR
 from pages.components import formatting as fmt
 from pages.components import theme
 
@@ -146,22 +147,79 @@ def electricity(summary: pd.DataFrame, router: str) -> str:
     )
 
 
+def by_city(sites: pd.DataFrame, traffic: pd.DataFrame) -> str:
+    """Why the grams in a kilowatt-hour are not the means that the map shows, city by city.
+
+    ``traffic``: electricity and carbon by region, of the router whose figures are explained.
+    """
+    rows = sites.merge(traffic, on="region")
+    rows = rows[rows["energy_kwh"] > 0].sort_values("energy_kwh", ascending=False, kind="stable")
+    if rows.empty:
+        return ""
+    total_kwh = rows["energy_kwh"].sum()
+    drawn = rows["carbon_g"] / rows["energy_kwh"]
+    mean = rows["mean_intensity_g_per_kwh"]
+    parts = [
+        f"{escape(row.city)} {fmt.percent(100 * row.energy_kwh / total_kwh, 0)} at "
+        f"{fmt.number(grams)} g/kWh (all hours: {fmt.number(row.mean_intensity_g_per_kwh)})"
+        for row, grams in zip(rows.itertuples(), drawn, strict=True)
+    ]
+    below_all = rows["carbon_g"].sum() / total_kwh < sites["mean_intensity_g_per_kwh"].min()
+    text = "Why less than any city on the map? " if below_all else ""
+    text += "The map shows means over all hours of the window"
+    if (drawn < mean).all():
+        text += "; turns go to a city in its cleaner hours"
+    return f"{text}. CarbonRouter's electricity: {fmt.joined(parts)}."
+
+
+SESSIONS_A_DAY = 1_000_000
+"""Conversations a day of the service that a saving is scaled to."""
+
+
+def scale(summary: pd.DataFrame, router: str, *, embodied: bool) -> str:
+    """What the difference would come to in a large service, with its arithmetic.
+
+    ``embodied``: whether making the machines counts, as it does in the saving then.
+    """
+    grams = summary["carbon_g"] + (summary["embodied_g"] if embodied else 0.0)
+    difference_g = float(grams[core.BASELINE] - grams[router])
+    sessions = float(summary["sessions"].max())
+    if not sessions or not difference_g:
+        return ""
+    amount_g = abs(difference_g)
+    year_g = amount_g / sessions * SESSIONS_A_DAY * DAYS_PER_YEAR
+    amount, year = (fmt.Mass.for_largest(grams).text(grams) for grams in (amount_g, year_g))
+    less = "less" if difference_g > 0 else "more"
+    with_making = ", the making of the machines included," if embodied else ""
+    return (
+        f"Is that much? {amount}{with_making} is the difference over the {fmt.number(sessions)} "
+        "conversations replayed here. A service with a million such conversations a day would emit "
+        f"<b>{year} CO2e {less} a year</b>: {amount} / {fmt.number(sessions)} × "
+        f"{fmt.number(SESSIONS_A_DAY)} × {DAYS_PER_YEAR:g} days, on grids as in this window. "
+        "Page Energy planning takes your own number."
+    )
+
+
 def hero_html(
     saving: core.Interval,
     saving_long: core.Interval,
     saving_test: core.Interval,
     summary: pd.DataFrame,
     router: str,
+    unmet: Sequence[str] = (),
 ) -> str:
-    """The head of the page."""
+    """The head of the page. ``unmet``: what the scenario demands and could not be had."""
     figure, words = headline(saving)
     sureness = confidence(saving, saving_long, summary["sessions"].max())
     value = saving.value_percent
     tone = "none" if not fmt.known(value) else "loss" if value < -fmt.SAME_PERCENT else "gain"
+    not_kept = "".join(
+        f'<p class="cr-unmet"><b>Not kept:</b> {escape(sentence)}</p>' for sentence in unmet
+    )
     return (
         f'<section class="cr-hero cr-{tone}" aria-label="The answer">'
         f'<div class="cr-hero-figure"><strong>{escape(figure)}</strong>'
-        f"<span>{escape(words)}</span></div>"
+        f"<span>{escape(words)}</span>{not_kept}</div>"
         f'<div class="cr-hero-text"><p class="cr-answer">'
         f"{sentence(saving, saving_long, summary, router)}</p>"
         f'<p class="cr-muted">{sureness}</p>'

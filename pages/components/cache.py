@@ -79,6 +79,8 @@ class Details:
 
     by_length: pd.DataFrame
     sites: pd.DataFrame
+    traffic: pd.DataFrame
+    """Turns, carbon and electricity of the router by region."""
     names: dict[str, str]
     """What a policy is called under this scenario, where it is not its usual name: the hindsight
     optimum where it is only the best found."""
@@ -181,6 +183,7 @@ def _details(
     return Details(
         by_length=run.saving_by_length(router),
         sites=sites,
+        traffic=run.traffic(router),
         names={} if run.optimum_is_exact else {core.OPTIMUM: run.optimum_label},
         same_kwh_g={name: run.same_energy_at_mean_intensity_g(name) for name in run.runs},
         notes=notes(run, router),

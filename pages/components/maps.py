@@ -120,11 +120,11 @@ def _arrow(path: list[list[float]], size_degrees: float) -> list[list[float]]:
     return [[round(a, 3), round(_latitude(b), 3)] for a, b in corners]
 
 
-def _narrowest_px(present: bool) -> int:
-    """A width the map surely has here. The browser fits no view by itself and does not tell
-    the server its width, but a phone says that it is one.
+def _narrowest_px(present: bool, narrow: bool) -> int:
+    """A width the map surely has here; the browser fits no view by itself. A phone says with its
+    first request that it is one.
     """
-    if "Mobile" in (st.context.headers.get("User-Agent") or ""):
+    if narrow or "Mobile" in (st.context.headers.get("User-Agent") or ""):
         return PHONE_WIDTH_PX
     return PRESENT_MAP_WIDTH_PX if present else MAP_WIDTH_PX
 
@@ -235,12 +235,13 @@ def site_map(
     mass: fmt.Mass,
     users: pd.DataFrame | None = None,
     present: bool = False,
+    narrow: bool = False,
 ) -> SiteMap:
     """Sites coloured by mean carbon intensity and sized by turns served, with the moves of
     sessions between regions under one policy.
 
     ``users`` (from_region, to_region, turns), when given, adds thin lines from where users are
-    to where their turns are served.
+    to where their turns are served. ``narrow``: in a window as narrow as a phone's.
     """
     colours = theme.palette()
     served = sites.merge(traffic, on="region", how="left").fillna({"turns": 0, "carbon_g": 0.0})
@@ -248,7 +249,7 @@ def site_map(
     all_turns = served["turns"].sum()
     served["share_percent"] = 100 * served["turns"] / all_turns if all_turns else 0.0
     height = PRESENT_MAP_HEIGHT_PX if present else MAP_HEIGHT_PX
-    view = _view(served, _narrowest_px(present), height)
+    view = _view(served, _narrowest_px(present, narrow), height)
     place = {row.region: (float(row.longitude), float(row.latitude)) for row in served.itertuples()}
     city = dict(zip(served["region"], served["city"], strict=True))
     layers = [

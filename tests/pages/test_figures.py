@@ -232,6 +232,16 @@ def test_the_map_is_also_told_in_words() -> None:
     assert "No session ever moves" in drawn([]).description
 
 
+@pytest.mark.parametrize("narrow", [False, True])
+def test_the_view_holds_all_sites_in_a_window_of_any_width(narrow: bool) -> None:
+    wide = sites().assign(longitude=[-118.2, 8.7, 151.2], latitude=[34.1, 50.1, -33.9])
+    shown = maps._view(wide, maps._narrowest_px(present=False, narrow=narrow), maps.MAP_HEIGHT_PX)
+    width_px = maps.PHONE_WIDTH_PX if narrow else maps.MAP_WIDTH_PX
+    at_px = (wide["longitude"] - shown.longitude) / shown.degrees_per_px
+    assert at_px.abs().max() < width_px / 2
+    assert 2 ** shown.state().zoom * 512 <= 360 / shown.degrees_per_px * 1.01
+
+
 def test_labels_of_close_sites_do_not_cover_each_other() -> None:
     layers = {layer["id"]: layer for layer in json.loads(drawn([]).deck.to_json())["layers"]}
     placed = {

@@ -161,6 +161,52 @@ def test_better_and_worse_are_words_not_only_colours() -> None:
     assert 'aria-label="worse"' in kpis.html(list(cards.values()))
 
 
+def test_what_the_difference_comes_to_in_a_large_service() -> None:
+    rows = summary(recompute_g=100.0)
+    rows["embodied_g"] = [10.0, 30.0]
+    said = plain(answer.scale(rows, ROUTER, embodied=False))
+    # 200 g over 100 conversations: 2 g each, 2 t a day for a million of them
+    assert "200 g is the difference over the 100 conversations" in said
+    assert "730 t CO2e less a year: 200 g / 100 × 1,000,000 × 365.25 days" in said
+    assert "220 g, the making of the machines included," in plain(
+        answer.scale(rows, ROUTER, embodied=True)
+    )
+    worse = plain(answer.scale(summary(decode_g=500.0), ROUTER, embodied=False))
+    assert "365 t CO2e more a year" in worse
+    assert answer.scale(summary(), ROUTER, embodied=False) == ""
+
+
+def sites(*means: float) -> pd.DataFrame:
+    cities = ["Here", "<b>There</b>", "Idle"][: len(means)]
+    return pd.DataFrame(
+        {"region": list("abc")[: len(means)], "city": cities, "mean_intensity_g_per_kwh": means}
+    )
+
+
+def test_why_grams_a_kilowatt_hour_are_not_those_on_the_map() -> None:
+    traffic = pd.DataFrame(
+        {"region": list("abc"), "energy_kwh": [3.0, 1.0, 0.0], "carbon_g": [270.0, 130.0, 0.0]}
+    )
+    said = answer.by_city(sites(120.0, 150.0, 110.0), traffic)
+    assert said.startswith("Why less than any city on the map?")  # 400 g / 4 kWh = 100
+    assert "in its cleaner hours" in said
+    told = plain(said)
+    assert "Here 75 % at 90 g/kWh (all hours: 120) and " in told
+    assert "25 % at 130 g/kWh (all hours: 150)" in told
+    assert "<b>There" not in said and "Idle" not in said
+    other = answer.by_city(sites(95.0, 125.0, 600.0), traffic)
+    assert "Why" not in other.replace("Why less", "") and "cleaner" not in other
+    assert answer.by_city(sites(1.0), traffic.head(1).assign(energy_kwh=0.0)) == ""
+
+
+def test_what_could_not_be_kept_stands_beside_the_headline() -> None:
+    told = "In 3 of 9 turns nothing is within the latency ceiling of 2 s; <b>."
+    head = answer.hero_html(Interval(9.0, 6, 12), NOTHING, NOTHING, summary(), ROUTER, [told])
+    figure, _, text = head.partition("cr-hero-text")
+    assert "Not kept: In 3 of 9 turns" in plain(figure)
+    assert "Not kept" not in text and "&lt;b&gt;" in figure
+
+
 def test_unserved_turns_do_not_dilute_a_figure() -> None:
     rows = summary()
     rows["unserved_turns"] = 500.0

@@ -50,6 +50,9 @@ class Rules(NamedTuple):
     output_correlation: float
     persistence: float
     """Chance that the next turn is as difficult as this one, beyond what the session explains."""
+    difficulty_memory: float
+    """What earlier turns of a session count each turn (:mod:`.session_difficulty`)."""
+    own_noise: float
     normal_quantiles: np.ndarray
     """(9,) standard normal quantiles (i - 1/2)/9."""
 
@@ -75,6 +78,9 @@ SESSION = np.dtype(
         ("later_prompt_tokens", np.float64),  # sum over turns after the first, this one counted
         ("later_prompt_logs", np.float64),  # sum of ln(1 + tokens) over the same
         ("difficulty", np.float64),  # sum over turns, this one counted
+        ("recent_turns", np.float64),  # the same turns, earlier ones counting less and less
+        ("recent_difficulty", np.float64),  # sum of difficulty over them
+        ("recent_squares", np.float64),  # sum of its squares
         ("planned", np.int64),  # where a plan made beforehand sends this turn
         ("start_at", np.int64),  # hash of the session id: where round-robin begins
     ]
@@ -124,6 +130,8 @@ def make_rules(scenario: Scenario, training: Training, k: float, n_users: int) -
         prompt_log_correlation=training.prompt_log_correlation,
         output_correlation=training.output_correlation,
         persistence=training.difficulty_persistence,
+        difficulty_memory=training.difficulty_memory,
+        own_noise=training.own_noise,
         normal_quantiles=np.array([NormalDist().inv_cdf(q) for q in quantiles]),
     )
 
@@ -310,16 +318,6 @@ def predicted_output(rules: Rules, session: Record) -> float:
 
 
 @jit_borrowing
-def own_weight(n: float, correlation: float) -> float:
-    """How much ``n`` values of a session say of its own mean, from 0 to 1.
-
-    The rest is said by the training mean: a session effect plus noise, with the correlation of
-    two values of a session.
-    """
-    return n * correlation / (1.0 + (n - 1.0) * correlation)
-
-
-@jit_borrowing
 def open_session(session: Record, start_at: int) -> None:
     """Set the running figures to those of a session before its first turn."""
     session.turns = 0
@@ -329,14 +327,21 @@ def open_session(session: Record, start_at: int) -> None:
     session.later_prompt_tokens = 0.0
     session.later_prompt_logs = 0.0
     session.difficulty = 0.0
+    session.recent_turns = 0.0
+    session.recent_difficulty = 0.0
+    session.recent_squares = 0.0
     session.start_at = start_at
 
 
 @jit_borrowing
-def note_prompt(session: Record, prompt_tokens: float, difficulty: float) -> None:
+def note_prompt(rules: Rules, session: Record, prompt_tokens: float, difficulty: float) -> None:
     """Count a turn that begins into the running figures of its session."""
     if session.turns > 0:
         session.later_prompt_tokens += prompt_tokens
         session.later_prompt_logs += math.log1p(prompt_tokens)
     session.turns += 1
     session.difficulty += difficulty
+    memory = rules.difficulty_memory
+    session.recent_turns = memory * session.recent_turns + 1.0
+    session.recent_difficulty = memory * session.recent_difficulty + difficulty
+    session.recent_squares = memory * session.recent_squares + difficulty * difficulty

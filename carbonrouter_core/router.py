@@ -546,7 +546,7 @@ def _route(
 ) -> tuple[int, float, float]:
     """Count the turn and decide it: (deployment, predicted output, what had to fit)."""
     session: Record = records[row]
-    note_prompt(session, prompt, difficulty)
+    note_prompt(rules, session, prompt, difficulty)
     output = predicted_output(rules, session)
     if context < 0.0:
         context = history + prompt + max(output, max_tokens)

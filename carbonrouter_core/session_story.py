@@ -320,7 +320,7 @@ def _look_again(
             cached[:] = h
         else:
             cache.begin_turn(cached, last_s, h, start_s[i], rules.idle_s)
-        note_prompt(session, p, difficulty[i])
+        note_prompt(rules, session, p, difficulty[i])
         turn = Turn(h, p, o, h + p + o, difficulty[i], user[i])
         turn, _ = price_candidates(
             knows_output,

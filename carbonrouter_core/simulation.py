@@ -332,7 +332,7 @@ def _replay(
                 cached[:] = h
             else:
                 cache.begin_turn(cached, last_s, h, now_s, rules.idle_s)
-            note_prompt(session, p, turns.difficulty[i])
+            note_prompt(rules, session, p, turns.difficulty[i])
             if plan.size:
                 session.planned = plan[i]
             turn = Turn(h, p, o, h + p + o, turns.difficulty[i], turns.user[i])

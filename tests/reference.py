@@ -12,6 +12,7 @@ hide here. Arrays run over the candidates (deployments); everything else is a lo
 from __future__ import annotations
 
 import hashlib
+import itertools
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -230,6 +231,8 @@ class Training:
     rho: float
     persistence: float
     """How much more alike turns that follow each other are than turns of one session."""
+    memory: tuple[float, float]
+    """What look-ahead forgets, and how much of a session's scatter is its own."""
 
     def survival(self, n: int) -> float:
         """P(another turn | n turns, this one counted)."""
@@ -253,6 +256,7 @@ def learn(placed: Any) -> Training:
     lengths: list[int] = []
     gaps: list[float] = []
     groups: list[list[float]] = []
+    stakes: list[list[float]] = []
     for i, name in enumerate(trace.session_ids):
         if hashlib.sha256(name.encode()).digest()[-1] % 2:
             continue
@@ -262,18 +266,59 @@ def learn(placed: Any) -> Training:
         later += [float(trace.new_prompt_tokens[t]) for t in rows[1:]]
         gaps += [float(placed.start_s[t] - placed.start_s[t - 1]) for t in rows[1:]]
         groups.append([float(placed.difficulty[t]) for t in rows])
+        stakes.append([float(trace.history_tokens[t]) for t in rows])
     every = [b for group in groups for b in group]
     mu = math.fsum(every) / len(every)
+    sigma = math.sqrt(math.fsum((b - mu) ** 2 for b in every) / len(every))
+    rho = anova_correlation(groups)
     return Training(
         mean_output=math.fsum(outputs) / len(outputs),
         mean_later_prompt=math.fsum(later) / len(later),
         at_risk=[int(np.sum(np.array(lengths) >= n)) for n in range(1, max(lengths) + 1)],
         gaps_s=gaps,
         mu=mu,
-        sigma=math.sqrt(math.fsum((b - mu) ** 2 for b in every) / len(every)),
-        rho=anova_correlation(groups),
+        sigma=sigma,
+        rho=rho,
         persistence=persistence(groups, mu),
+        memory=memory(groups, stakes, mu, sigma, rho),
     )
+
+
+def memory(
+    groups: list[list[float]], stakes: list[list[float]], mu: float, sigma: float, rho: float
+) -> tuple[float, float]:
+    """The memory and own noise under which the up to 24 next turns are least surprising.
+
+    Each turn that is followed counts by its history; a parameter that departs costs one nat.
+    """
+    weights = [w for stake in stakes for w in stake[:-1]]
+    guesses = sum(weights) ** 2 / sum(w * w for w in weights)
+    scores = dict.fromkeys(
+        itertools.product((1.0, 0.98, 0.95, 0.9), (0.0, 1 / 48, 1 / 24, 1 / 12)), 0.0
+    )
+    for group, stake in zip(groups, stakes, strict=True):
+        if len(group) == 1:
+            continue
+        b, turn = np.array(group), np.arange(len(group))
+        later = turn[None, :] - turn[:, None]  # how many turns after turn i turn j is
+        ahead = (later >= 1) & (later <= 24)
+        for kept, own in scores:
+            if own == 0.0:
+                fading = np.tril(kept ** np.maximum(0.0, -later))
+                n = fading.sum(axis=1)
+                mean = fading @ b / n
+                within = (fading * (b[None, :] - mean[:, None]) ** 2).sum(axis=1)
+                w = n * rho / (1 + (n - 1) * rho)
+                missed = (b[None, :] - mu - (w * (mean - mu))[:, None]) ** 2
+                missed = (missed * ahead).sum(axis=1)[:-1] / ahead.sum(axis=1)[:-1]
+            noise = (sigma**2 * (1 - rho) + own * within) / (1 + own * (n - 1))
+            variance = (noise + sigma**2 * rho * (1 - w))[:-1]
+            nats = 0.5 * (np.log(variance) + missed / variance)
+            scores[kept, own] += float(np.array(stake[:-1]) @ nats)
+    for kept, own in scores:
+        scores[kept, own] *= guesses / sum(weights)
+        scores[kept, own] += (kept < 1) + (own > 0)
+    return min(scores, key=scores.__getitem__)
 
 
 def persistence(groups: list[list[float]], mu: float) -> float:

@@ -193,6 +193,7 @@ def test_training_statistics(trace: str) -> None:
     assert learned.difficulty_spread == pytest.approx(expected.sigma, rel=1e-9)
     assert learned.difficulty_correlation == pytest.approx(expected.rho, rel=1e-9)
     assert learned.difficulty_persistence == pytest.approx(expected.persistence, rel=1e-9)
+    assert (learned.difficulty_memory, learned.own_noise) == expected.memory
     for idle_s in (0.0, 600.0, 3600.0):
         assert learned.gap_within(idle_s) == pytest.approx(expected.gap_share(idle_s), abs=1e-12)
     several = range(1, len(learned.survival) + 1)

@@ -497,6 +497,39 @@ def test_look_ahead_takes_the_abler_model_before_it_must() -> None:
     assert ahead < greedy
 
 
+def test_look_ahead_lets_go_of_the_past_as_fast_as_it_learned_to() -> None:
+    # Six turns for L alone, then 20 far easier ones. An output token costs 28 mJ more on L, 280 mJ
+    # a turn; going to S recomputes the history of 620 tokens and more, and so does coming back.
+    catalog = make_catalog(
+        {("S", "G"): Costs(1.0, 2.0), ("L", "G"): Costs(1.0, 30.0)},
+        {"north": 1.0},
+        accuracy_percent={"S": 50.0, "L": 80.0},
+    )
+    difficulties = [EASY + 1.0] * 6 + [EASY - 1.5] * 20
+    turns = [T(500 if i == 0 else 10, 10, 60 * i, b) for i, b in enumerate(difficulties)]
+    world = make_world(make_trace({"s": turns}), catalog, quality_floor=0.5)
+
+    def on_large(memory: float) -> tuple[int, float]:
+        rules = world.rules._replace(
+            difficulty_mean=EASY - 0.5,
+            difficulty_spread=1.0,
+            difficulty_correlation=0.4,
+            persistence=0.0,
+            survival=np.array([0.95]),
+            difficulty_memory=memory,
+        )
+        prepared = dataclasses.replace(world, rules=rules)
+        names = served_by(prepared, "carbonrouter-lookahead")
+        large = sum(name.startswith("L") for name in names)
+        assert all(name.startswith("L") for name in names[:large])  # it does not come back
+        return large, sum(carbon_mg(prepared, "carbonrouter-lookahead"))
+
+    forgets_nothing, forgets, forgets_faster = (on_large(memory) for memory in (1.0, 0.9, 0.8))
+    assert forgets_nothing[0] == 26
+    assert 6 < forgets_faster[0] < forgets[0] < 20
+    assert forgets_faster[1] < forgets[1] < forgets_nothing[1]
+
+
 def test_a_typical_turn_is_drawn_from_all_sessions_to_its_own() -> None:
     rules = make_world(make_trace({"s": [T(10, 10)] * 2}), ONE_MODEL).rules._replace(
         typical_prompt_log=math.log(100.0),
@@ -506,18 +539,18 @@ def test_a_typical_turn_is_drawn_from_all_sessions_to_its_own() -> None:
     )
     session = np.zeros(1, SESSION)[0]
     open_session(session, 0)
-    note_prompt(session, 5_000, 0.0)  # a first prompt says nothing of those to come
+    note_prompt(rules, session, 5_000, 0.0)  # a first prompt says nothing of those to come
     assert typical_turn(rules, session) == pytest.approx((99.0, 300.0))
     # Two turns on: prompts of 9 and 999 tokens, ln(1 + tokens) ln 10 and ln 1,000, mean ln 100;
     # own weight 2 x 0.25 / 1.25 = 0.4. Outputs 100 and 50, mean 75, own weight 1 / 1.5 = 2/3.
     for prompt, output in ((9, 100), (999, 50)):
         session["output_tokens"] += output
-        note_prompt(session, prompt, 0.0)
+        note_prompt(rules, session, prompt, 0.0)
     assert typical_turn(rules, session) == pytest.approx((99.0, 300 - 225 * 2 / 3))
     # One of a million - 1 more: the arithmetic mean would be 333,669, the typical prompt is
     # exp((1 - w) ln 100 + w (ln 10^10) / 3) - 1 with w = 3 x 0.25 / 1.5 = 1/2
     session["output_tokens"] += 75
-    note_prompt(session, 10**6 - 1, 0.0)
+    note_prompt(rules, session, 10**6 - 1, 0.0)
     typical = math.exp(0.5 * math.log(100) + 0.5 * math.log(10 * 1000 * 10**6) / 3) - 1
     assert typical_turn(rules, session)[0] == pytest.approx(typical)
 

@@ -23,11 +23,11 @@ from carbonrouter_core.kernel import (
     Rules,
     Turn,
     best_fitting_theta,
-    own_weight,
     predicted_output,
     price,
     recompute_g,
 )
+from carbonrouter_core.session_difficulty import own_weight
 
 
 @jit_borrowing

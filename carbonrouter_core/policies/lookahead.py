@@ -7,7 +7,7 @@ candidate will hold the cache:
 * a state is (deployment that holds the cache, difficulty class). A turn's class is how many
   models miss the quality floor for it: that is all of its difficulty that a choice depends on;
 * the next turn has the class of this one with probability ``persistence``, and else a class
-  drawn from what the session's difficulties so far suggest (the gate's posterior);
+  drawn from what the session's difficulties so far suggest (:mod:`..session_difficulty`);
 * history grows by the session's **typical turn**: the geometric mean of its prompts after the
   first and the mean of its outputs, each drawn from the training half's to the session's own as
   turns are seen. A few huge prompts would dominate an arithmetic mean, and they come with cuts
@@ -33,14 +33,14 @@ from carbonrouter_core.kernel import (
     Rules,
     Turn,
     cheapest,
-    own_weight,
     predicted_output,
     prefill_work_on,
 )
 from carbonrouter_core.policies import reasons
-from carbonrouter_core.policies.gate import next_difficulty, survival_after
+from carbonrouter_core.policies.gate import survival_after
+from carbonrouter_core.session_difficulty import AHEAD_TURNS, coming_difficulty, own_weight
 
-HORIZON_TURNS = 24
+HORIZON_TURNS = AHEAD_TURNS
 """Turns looked ahead at most; 12 close less of the gap on agent data, 48 and 96 no more."""
 NEGLIGIBLE = 0.01
 """Chance of reaching a turn below which the horizon ends."""
@@ -217,8 +217,16 @@ def _expected(
     n_classes = n_models + 1
     history = turn.history_tokens + turn.prompt_tokens + predicted_output(rules, session)
     p, o = typical_turn(rules, session)
-    mean, spread = next_difficulty(rules, session)
-    shares = class_shares(fleet, rules, mean, spread)
+    mean, variance = coming_difficulty(
+        session.recent_turns,
+        session.recent_difficulty,
+        session.recent_squares,
+        rules.difficulty_mean,
+        rules.difficulty_spread,
+        rules.difficulty_correlation,
+        rules.own_noise,
+    )
+    shares = class_shares(fleet, rules, mean, math.sqrt(variance))
     now_class = 0
     for m in range(n_models):
         now_class += fleet.theta[m] < turn.difficulty + rules.ability_margin

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from carbonrouter_core.quality import difficulty_spread
+from carbonrouter_core.session_difficulty import learn_memory
 from carbonrouter_core.traces.placement import PlacedTrace
 
 LEARN_SESSIONS = 50_000
@@ -32,6 +33,8 @@ class Training:
     difficulty_spread: float
     difficulty_correlation: float
     difficulty_persistence: float
+    difficulty_memory: float
+    own_noise: float
     typical_prompt_log: float
     """Mean of ln(1 + tokens) over prompts after the first."""
     prompt_log_correlation: float
@@ -80,6 +83,13 @@ def learn(placed: PlacedTrace) -> Training:
     # a trace of single turns has no later prompt: its only guess is the first
     prompted = later if later.any() else rows
     logs = difficulty_spread(np.log1p(prompts[prompted]), trace.session_index[prompted])
+    memory, own_noise = learn_memory(
+        placed.difficulty[rows],
+        trace.history_tokens[rows],
+        trace.session_turns[chosen],
+        spread,
+        correlation,
+    )
     outputs = difficulty_spread(trace.output_tokens[rows], trace.session_index[rows])
     return Training(
         mean_output_tokens=float(trace.output_tokens[rows].mean()),
@@ -90,6 +100,8 @@ def learn(placed: PlacedTrace) -> Training:
         difficulty_spread=spread,
         difficulty_correlation=correlation,
         difficulty_persistence=persistence(placed.difficulty, trace.session_index, rows),
+        difficulty_memory=memory,
+        own_noise=own_noise,
         typical_prompt_log=logs.mu,
         prompt_log_correlation=logs.rho,
         output_correlation=outputs.rho,

@@ -4,6 +4,7 @@
 >>> compare(Scenario()).saving("carbonrouter")  # doctest: +SKIP
 """
 
+import carbonrouter_core.memory  # noqa: F401 - chooses Arrow's allocator, so before Arrow comes
 from carbonrouter_core.engine import compare, find_trace, prepare, run_policy
 from carbonrouter_core.errors import (
     CarbonRouterError,

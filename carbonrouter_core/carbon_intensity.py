@@ -310,4 +310,7 @@ def _even(zone: str, basis: str, group: pd.DataFrame, column: str) -> ZoneSeries
 
 def intensity_by_region(series: Sequence[ZoneSeries], time_s: np.ndarray) -> np.ndarray:
     """Intensity in g/kWh, shape (turns, regions), for the epoch seconds ``time_s`` (turns,)."""
-    return np.ascontiguousarray(np.stack([one.at(time_s) for one in series], axis=1))
+    intensity = np.empty((len(time_s), len(series)))
+    for number, one in enumerate(series):
+        intensity[:, number] = one.at(time_s)
+    return intensity

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -19,12 +18,14 @@ from carbonrouter_core.intensity.choice import IntensitySource, OwnSeries, choos
 from carbonrouter_core.intensity.knowledge import known_by_region
 from carbonrouter_core.intensity.stored import own_series_of
 from carbonrouter_core.kernel import Rules, make_rules, with_floors
+from carbonrouter_core.memory import give_back
 from carbonrouter_core.observed import run_as_served
+from carbonrouter_core.on_disk import RunOnDisk
 from carbonrouter_core.policies import AS_SERVED, POLICIES, Policy, policy
 from carbonrouter_core.quality import QualityFit
 from carbonrouter_core.results import Comparison, Run
 from carbonrouter_core.scenario import Scenario
-from carbonrouter_core.simulation import Decisions, Progress, charge, replay, unheard
+from carbonrouter_core.simulation import Decisions, Progress, blocks, charge, replay, unheard
 from carbonrouter_core.sites import load_catalog
 from carbonrouter_core.store import existing_store
 from carbonrouter_core.tables import nearest, unknown
@@ -36,6 +37,9 @@ from carbonrouter_core.traces.training import Training, learn, training_sessions
 
 RULE_FIELDS = ("copies", "idle_s", "quality_floor", "gate_threshold")
 """Scenario fields that decisions go by and nothing else that is prepared."""
+
+ON_DISK_TURNS = 65_536
+"""Turns in memory at a time of a run that is kept on disk; a session is never split."""
 
 SEEDS_SHARE = 0.2
 """Part of the time of a search that goes into the paths of other policies, roughly."""
@@ -94,11 +98,31 @@ class Prepared:
         """What policies see of the intensity, g/kWh, shape (turns, regions)."""
         return self.intensity if self.known is None else self.known
 
-    @cached_property
-    def estimated_share(self) -> np.ndarray:
-        """Share of estimated source hours at each turn, shape (turns, regions); NaN: not said."""
-        time_s = self.scenario.window_start_s + self.placed.start_s
-        return np.stack([one.estimated_at(time_s) for one in self.series], axis=1)
+    def estimated_share(self, turns: np.ndarray, region: np.ndarray) -> np.ndarray:
+        """Share of estimated source hours at ``turns`` in the ``region`` of each; NaN: not said.
+
+        ``turns``: row numbers in the trace; ``region``: numbers of regions, of the same shape.
+        """
+        time_s = self.scenario.window_start_s + self.placed.start_s[turns]
+        share = np.empty(len(turns))
+        for number, one in enumerate(self.series):
+            there = region == number
+            share[there] = one.estimated_at(time_s[there])
+        return share
+
+    def between(self, first: int, end: int) -> Prepared:
+        """The same for the sessions from number ``first`` up to ``end``; its columns are views."""
+        placed = self.placed
+        rows = slice(int(placed.trace.offsets[first]), int(placed.trace.offsets[end]))
+        part = replace(
+            placed,
+            trace=placed.trace.between(first, end),
+            start_s=placed.start_s[rows],
+            user=placed.user[rows],
+            difficulty=placed.difficulty[rows],
+        )
+        known = None if self.known is None else self.known[rows]
+        return replace(self, placed=part, intensity=self.intensity[rows], known=known)
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -298,6 +322,25 @@ def run_policy(prepared: Prepared, policy_id: str, progress: Progress = unheard)
     return Run(chosen, decisions, charges)
 
 
+def run_on_disk(prepared: Prepared, policy_id: str, progress: Progress = unheard) -> Run:
+    """The same as :func:`run_policy`, to the bit, a block of sessions at a time and kept in a file.
+
+    Sessions are independent, so neither decisions nor charges depend on the blocks.
+    """
+    chosen, trace = policy(policy_id), prepared.placed.trace
+    run = RunOnDisk(chosen, trace.n_turns)
+    if chosen is AS_SERVED:  # reads the log as a whole
+        run.write(0, run_policy(prepared, policy_id, progress))
+        return run
+    for first, end, done in blocks(trace.offsets, ON_DISK_TURNS):
+        part = prepared.between(first, end)
+        turns = part.placed.trace.n_turns
+        share = turns / trace.n_turns
+        part_run = run_policy(part, policy_id, part_of(progress, done - share, share))
+        run.write(int(trace.offsets[first]), part_run)
+    return run
+
+
 def part_of(progress: Progress, begun: float, share: float) -> Progress:
     """The progress of a part that is ``share`` of the whole, and begins at ``begun``."""
     return lambda done: progress(begun + share * done)
@@ -319,19 +362,24 @@ def compare(
     catalog: Catalog | None = None,
     own_series: OwnSeries | None = None,
     progress: Progress = unheard,
+    on_disk: bool = False,
 ) -> Comparison:
     """Run ``policies`` on ``scenario`` and hold them side by side.
 
     ``trace`` and ``catalog`` replace what the scenario names and the built-in tables;
     ``own_series`` as in :func:`prepare`, ``progress`` as in :func:`run_policy`.
+    ``on_disk``: whether the runs are kept in files, for traces of a million turns.
     """
     prepared = prepare(scenario, trace, catalog, own_series)
     chosen = list(dict.fromkeys(policy(name).id for name in policies))
     share = 1.0 / max(len(chosen), 1)
-    return Comparison(
-        prepared,
-        {
-            name: run_policy(prepared, name, part_of(progress, number * share, share))
-            for number, name in enumerate(chosen)
-        },
-    )
+    run = run_on_disk if on_disk else run_policy
+    if on_disk:
+        give_back()
+    runs = {
+        name: run(prepared, name, part_of(progress, number * share, share))
+        for number, name in enumerate(chosen)
+    }
+    if on_disk:
+        give_back()
+    return Comparison(prepared, runs)

@@ -14,9 +14,11 @@ def mean_by_user(values: np.ndarray, user: np.ndarray, n_users: int) -> np.ndarr
     ``user``: number of the user region of each value.
     """
     known = np.isfinite(values)
-    sums = np.bincount(user[known], values[known], n_users)
+    if not known.all():
+        values, user = values[known], user[known]
+    sums = np.bincount(user, values, n_users)
     with np.errstate(invalid="ignore"):
-        return np.asarray(sums / np.bincount(user[known], minlength=n_users))
+        return np.asarray(sums / np.bincount(user, minlength=n_users))
 
 
 def largest_gap(means: np.ndarray) -> float | None:

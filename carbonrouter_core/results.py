@@ -12,7 +12,7 @@ import pandas as pd
 
 from carbonrouter_core.fairness import jain_index, largest_gap, mean_by_user
 from carbonrouter_core.policies import BASELINE, OPTIMUM, Policy, reasons
-from carbonrouter_core.simulation import Charges, Decisions
+from carbonrouter_core.simulation import Charges, Decisions, blocks
 from carbonrouter_core.traces.schema import LONG_SESSION_TURNS, Trace
 
 if TYPE_CHECKING:
@@ -22,6 +22,11 @@ BOOTSTRAP_RESAMPLES = 1000
 BOOTSTRAP_SEED = 20240513
 BOOTSTRAP_CHUNK = 2**20
 """Draws held in memory at a time."""
+
+BLOCK_ROWS = 2**16
+"""Turns of which intermediate results are in memory at a time, where the result is not."""
+ALL = slice(None)
+"""All rows: a view, where a mask would make a copy."""
 
 FAIRNESS_OF = ("quality_mean", "latency_ms_mean")
 """What fairness between user regions is measured by."""
@@ -199,44 +204,44 @@ class Comparison:
         A figure that means nothing (a mean of no turns) is None.
         """
         trace, run = self.trace, self.runs[policy_id]
-        rows = slice(None) if sessions is None else sessions[trace.session_index]
+        rows = ALL if sessions is None else sessions[trace.session_index]
         n_sessions = trace.n_sessions if sessions is None else int(sessions.sum())
-        charges = run.charges
         served = run.decisions.served[rows]
+        of_served = ALL if served.all() else served  # a view where nothing is left out
 
         def total(values: np.ndarray) -> float:
             return float(values[rows].sum())
 
         def mean(values: np.ndarray) -> float | None:
-            return float(values[rows][served].mean()) if served.any() else None
+            return float(values[rows][of_served].mean()) if served.any() else None
 
         def p95(values: np.ndarray) -> float | None:
-            return float(np.percentile(values[rows][served], 95)) if served.any() else None
+            return float(np.percentile(values[rows][of_served], 95)) if served.any() else None
 
         by_user = self.fairness(policy_id, sessions)
         quality, latency_ms = (by_user[name].to_numpy() for name in FAIRNESS_OF)
-        carbon_g = total(charges.carbon_g)
+        carbon_g = total(run.charges.carbon_g)
         baseline = self.runs.get(BASELINE)
         return {
             "turns": len(served),
             "sessions": n_sessions,
             "unserved_turns": int((~served).sum()),
-            "output_tokens": int(trace.output_tokens[rows][served].sum()),
+            "output_tokens": int(trace.output_tokens[rows][of_served].sum()),
             "carbon_g": carbon_g,
-            "recompute_g": total(charges.recompute_g),
-            "prompt_g": total(charges.prompt_g),
-            "decode_g": total(charges.decode_g),
-            "host_g": total(charges.host_g),
-            "embodied_g": total(charges.embodied_g),
-            "energy_kwh": total(charges.energy_kwh),
+            "recompute_g": total(run.charges.recompute_g),
+            "prompt_g": total(run.charges.prompt_g),
+            "decode_g": total(run.charges.decode_g),
+            "host_g": total(run.charges.host_g),
+            "embodied_g": total(run.charges.embodied_g),
+            "energy_kwh": total(run.charges.energy_kwh),
             "estimated_intensity_share": self._estimated_share(policy_id, rows),
-            "recompute_share": total(charges.recompute_g) / carbon_g if carbon_g else None,
+            "recompute_share": total(run.charges.recompute_g) / carbon_g if carbon_g else None,
             "moves_per_session": total(self.moved(policy_id)) / n_sessions if n_sessions else None,
-            "quality_mean": mean(charges.quality),
-            "ttft_ms_mean": mean(charges.ttft_ms),
-            "ttft_ms_p95": p95(charges.ttft_ms),
-            "latency_ms_mean": mean(charges.latency_ms),
-            "latency_ms_p95": p95(charges.latency_ms),
+            "quality_mean": mean(run.charges.quality),
+            "ttft_ms_mean": mean(run.charges.ttft_ms),
+            "ttft_ms_p95": p95(run.charges.ttft_ms),
+            "latency_ms_mean": mean(run.charges.latency_ms),
+            "latency_ms_p95": p95(run.charges.latency_ms),
             "missed_ceiling_turns": int(total(run.decisions.missed_ceiling)),
             "held_turns": int((run.decisions.reason[rows] == reasons.HELD).sum()),
             "quality_gap": largest_gap(quality),
@@ -256,29 +261,35 @@ class Comparison:
         """
         prepared, run = self.prepared, self.runs[policy_id]
         names = prepared.placed.user_regions
-        rows = slice(None) if sessions is None else sessions[self.trace.session_index]
+        rows = ALL if sessions is None else sessions[self.trace.session_index]
         user, served = prepared.placed.user[rows], run.decisions.served[rows]
+        of_served = ALL if served.all() else served
         turns = np.bincount(user, minlength=len(names))
         frame = pd.DataFrame(
             {
                 "user_region": names,
                 "quality_floor": prepared.floors_of(policy_id),
                 "turns": turns,
-                "unserved_turns": turns - np.bincount(user[served], minlength=len(names)),
+                "unserved_turns": turns - np.bincount(user[of_served], minlength=len(names)),
             }
         )
         for name in ("quality", "ttft_ms", "latency_ms"):
             values = getattr(run.charges, name)[rows]
-            frame[f"{name}_mean"] = mean_by_user(values[served], user[served], len(names))
+            frame[f"{name}_mean"] = mean_by_user(values[of_served], user[of_served], len(names))
         return frame[frame["turns"] > 0].reset_index(drop=True)
 
     def _estimated_share(self, policy_id: str, rows: Any) -> float | None:
         run, fleet = self.runs[policy_id], self.prepared.deployments.fleet
-        served = run.decisions.served[rows]
-        deployment = run.decisions.deployment[rows][served]
-        estimated = self.prepared.estimated_share[rows][served]
-        share = estimated[np.arange(len(deployment)), fleet.region[deployment]]
-        kwh = run.charges.energy_kwh[rows][served]
+        decided = run.decisions.deployment
+        served = np.arange(len(decided))[rows]
+        if not (fits := decided[served] >= 0).all():
+            served = served[fits]
+        share = np.empty(len(served))
+        for first in range(0, len(served), BLOCK_ROWS):
+            some = served[first : first + BLOCK_ROWS]
+            region = fleet.region[decided[some]]
+            share[first : first + BLOCK_ROWS] = self.prepared.estimated_share(some, region)
+        kwh = run.charges.energy_kwh[served]
         if not kwh.any():
             return None
         value = float(np.average(share, weights=kwh))
@@ -294,13 +305,14 @@ class Comparison:
 
     def _from(self, policy_id: str) -> np.ndarray:
         """Deployment a move came from, -1 where the turn is none, shape (turns,)."""
-        deployment = self.runs[policy_id].decisions.deployment.astype(np.int64)
-        rows = np.flatnonzero(deployment >= 0)
-        before = np.full(len(deployment), -1)
-        same_session = self.trace.session_index[rows[1:]] == self.trace.session_index[rows[:-1]]
-        other = deployment[rows[1:]] != deployment[rows[:-1]]
-        moves = same_session & other
-        before[rows[1:][moves]] = deployment[rows[:-1][moves]]
+        deployment = self.runs[policy_id].decisions.deployment
+        before = np.full(len(deployment), -1, np.int32)
+        offsets = self.trace.offsets
+        for first, end, _ in blocks(offsets, BLOCK_ROWS):
+            rows = offsets[first] + np.flatnonzero(deployment[offsets[first] : offsets[end]] >= 0)
+            session, served_by = self.trace.session_index[rows], deployment[rows]
+            moves = (session[1:] == session[:-1]) & (served_by[1:] != served_by[:-1])
+            before[rows[1:][moves]] = served_by[:-1][moves]
         return before
 
     def saving(

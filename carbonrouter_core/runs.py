@@ -109,7 +109,7 @@ def run_again(run: StoredRun, progress: Progress = unheard) -> tuple[Comparison,
     ``progress`` as in :func:`~.engine.run_policy`.
     Raises :class:`~.errors.InputError` where its trace or a name in it is not here any more.
     """
-    comparison = compare(scenario_of(run), policies_of(run), progress=progress)
+    comparison = compare(scenario_of(run), policies_of(run), progress=progress, on_disk=True)
     prepared = comparison.prepared
     check = Check(
         version_then=run.engine_version,

@@ -160,11 +160,11 @@ def replay(
     if policy.knows_future:
         plan, planned = np.full(n, UNSERVED), PLAN_SHARE
         paths = np.array(seeds, np.int64).reshape(len(seeds), n)
-        for first, end, share in _blocks(trace.offsets):
+        for first, end, share in blocks(trace.offsets, BLOCK_TURNS):
             _plan(fleet, rules, turns, paths, plan, first, end)
             progress(planned * share)
     code, knows_output, free_history = CODES[policy.id], policy.knows_output, policy.free_history
-    for first, end, share in _blocks(trace.offsets):
+    for first, end, share in blocks(trace.offsets, BLOCK_TURNS):
         _replay(
             code,
             knows_output,
@@ -183,10 +183,10 @@ def replay(
     return decisions
 
 
-def _blocks(offsets: np.ndarray) -> Iterator[tuple[int, int, float]]:
-    """Sessions from, up to, and the share of all turns up to there; each about a block."""
+def blocks(offsets: np.ndarray, turns: int) -> Iterator[tuple[int, int, float]]:
+    """Sessions from, up to, and the share of all turns up to there; each of about ``turns``."""
     n = int(offsets[-1])
-    marks = np.minimum(np.arange(BLOCK_TURNS, n + BLOCK_TURNS, BLOCK_TURNS), n)
+    marks = np.minimum(np.arange(turns, n + turns, turns), n)
     first = 0
     for end in np.unique(np.searchsorted(offsets, marks)):
         yield first, int(end), float(offsets[end] / n)

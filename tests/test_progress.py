@@ -66,8 +66,6 @@ def test_a_run_ends_at_the_next_block_once_it_is_not_wanted(
 def test_blocks_hold_whole_sessions(
     turns_of_sessions: list[int],
     blocks: list[tuple[int, int, float]],
-    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(simulation, "BLOCK_TURNS", 3)
     offsets = np.r_[0, np.cumsum(turns_of_sessions)].astype(np.int64)
-    assert list(simulation._blocks(offsets)) == blocks
+    assert list(simulation.blocks(offsets, 3)) == blocks

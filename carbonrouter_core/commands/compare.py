@@ -69,7 +69,7 @@ def _compare(options: argparse.Namespace) -> None:
     if (out := options.export_trace) is not None and out.suffix != ".parquet":
         raise InputError(f"--export-trace {out.name!r} must end in .parquet.")
     check_folder(out)
-    comparison = compare(scenario, [*chosen, BASELINE], trace)
+    comparison = compare(scenario, [*chosen, BASELINE], trace, on_disk=True)
     if out is not None:
         try:
             comparison.prepared.placed.to_frame().to_parquet(out, index=False)

@@ -75,7 +75,7 @@ def _report(options: argparse.Namespace) -> None:
     if options.keep is not None:  # what is wrong with it is said before the work
         checked_name(options.keep)
         store = open_store()
-    comparison = compare(scenario_from(options), chosen)
+    comparison = compare(scenario_from(options), chosen, on_disk=True)
     if is_html:
         text = html_report(comparison, chosen[0])
         _write_whole(out, lambda file: file.write(text.encode()))

@@ -19,8 +19,11 @@ from carbonrouter_core.report.fields import Field, Names
 from carbonrouter_core.results import FIGURES, Comparison, Interval, Run
 from carbonrouter_core.units import S_PER_HOUR
 
-CHUNK_ROWS = 50_000
+CHUNK_ROWS = 16_384
 """Rows of a table that are in memory at a time."""
+
+ALL = slice(None)
+"""All turns."""
 
 TOKENS_OF_UNIT = 1000
 """Output tokens of the third functional unit."""
@@ -57,37 +60,29 @@ class PolicyRows:
         """Which turns moved, (turns,)."""
         return self.comparison.moved(self.policy_id)
 
-    @cached_property
-    def region(self) -> np.ndarray:
-        """Region of each turn, -1 where it is unserved, (turns,)."""
-        decided = self.run.decisions.deployment
+    def region(self, turns: Any) -> np.ndarray:
+        """Region of ``turns`` (a slice or row numbers), -1 where one is unserved."""
+        decided = self.run.decisions.deployment[turns]
         return np.where(
             decided >= 0, self.comparison.prepared.deployments.fleet.region[decided], -1
         )
 
-    @cached_property
-    def start_utc_s(self) -> np.ndarray:
-        """Start of each turn, epoch seconds, (turns,)."""
+    def start_utc_s(self, turns: Any) -> np.ndarray:
+        """Start of ``turns``, epoch seconds."""
         prepared = self.comparison.prepared
-        return prepared.scenario.window_start_s + prepared.placed.start_s
+        return prepared.scenario.window_start_s + prepared.placed.start_s[turns]
 
-    @cached_property
-    def recomputed_tokens(self) -> np.ndarray:
+    def recomputed_tokens(self, turns: Any) -> np.ndarray:
         """History that was not cached where the turn was served; 0 where it is unserved."""
         decisions = self.run.decisions
-        missing = self.comparison.trace.history_tokens - decisions.cached_tokens
-        return np.where(decisions.served, missing, 0)
+        missing = self.comparison.trace.history_tokens[turns] - decisions.cached_tokens[turns]
+        return np.where(decisions.deployment[turns] >= 0, missing, 0)
 
-    @cached_property
-    def served_output_tokens(self) -> np.ndarray:
-        """Output tokens of each turn; 0 where it is unserved."""
-        return self.comparison.trace.output_tokens * self.run.decisions.served
-
-    @cached_property
-    def it_energy_kwh(self) -> np.ndarray:
-        """Energy of each turn without PUE, (turns,)."""
+    def it_energy_kwh(self, turns: Any) -> np.ndarray:
+        """Energy of ``turns`` without PUE."""
         pue = self.comparison.prepared.deployments.fleet.pue
-        return self.run.charges.energy_kwh / pue[self.region]  # 0 where it is unserved
+        # 0 where it is unserved
+        return self.run.charges.energy_kwh[turns] / pue[self.region(turns)]
 
 
 # --- summary.csv -----------------------------------------------------------------------------
@@ -187,7 +182,8 @@ SUMMARY: tuple[Field[SummaryRows], ...] = (
         "number",
         *_IT,
         lambda rows: [
-            PolicyRows(rows.comparison, name).it_energy_kwh.sum() for name in rows.comparison.runs
+            PolicyRows(rows.comparison, name).it_energy_kwh(ALL).sum()
+            for name in rows.comparison.runs
         ],
     ),
     Field(
@@ -260,17 +256,17 @@ class SessionRows:
     @cached_property
     def served(self) -> np.ndarray:
         """Turns served in each session."""
-        return self.total(self.rows.run.decisions.served)
+        return self.total(self.rows.run.decisions.deployment[self.turns] >= 0)
 
     def total(self, values: np.ndarray) -> np.ndarray:
-        """Sum of ``values`` (turns,) over each session; what is NaN of unserved turns is left
-        out."""
-        weights = np.nan_to_num(np.asarray(values[self.turns], np.float64), nan=0.0)
+        """Sum of ``values``, one a turn of the chunk, over each session; what is NaN of unserved
+        turns is left out."""
+        weights = np.nan_to_num(np.asarray(values, np.float64), nan=0.0)
         return np.bincount(self.index, weights, self.end - self.first)
 
     def charged(self, name: str) -> np.ndarray:
         """Sum of a charge over each session."""
-        return self.total(getattr(self.rows.run.charges, name))
+        return self.total(getattr(self.rows.run.charges, name)[self.turns])
 
     def mean(self, name: str) -> np.ndarray:
         """Mean of a charge over the served turns of each session."""
@@ -280,11 +276,17 @@ class SessionRows:
         """Like :meth:`total`, as whole numbers."""
         return np.rint(self.total(values)).astype(np.int64)
 
-    def of_first_turn(self, values: np.ndarray) -> np.ndarray:
-        """``values`` (turns,) at the first turn of each session; NaN where it has none."""
+    def served_output_tokens(self) -> np.ndarray:
+        """Output tokens of each turn; 0 where it is unserved."""
+        served = self.rows.run.decisions.deployment[self.turns] >= 0
+        return self.rows.comparison.trace.output_tokens[self.turns] * served
+
+    def start_utc_s(self) -> np.ndarray:
+        """Start of the first turn of each session, epoch seconds; NaN where it has none."""
         trace = self.rows.comparison.trace
         first = np.minimum(trace.offsets[self.first : self.end], trace.n_turns - 1)
-        return np.where(trace.session_turns[self.sessions] > 0, values[first], np.nan)
+        start_s = self.rows.start_utc_s(first)
+        return np.where(trace.session_turns[self.sessions] > 0, start_s, np.nan)
 
 
 def _session_sum(name: str) -> Field[SessionRows]:
@@ -324,7 +326,7 @@ BY_SESSION: tuple[Field[SessionRows], ...] = (
         "time",
         "",
         "start of the first turn",
-        lambda r: r.of_first_turn(r.rows.start_utc_s),
+        lambda r: r.start_utc_s(),
     ),
     Field(
         "turns",
@@ -338,30 +340,30 @@ BY_SESSION: tuple[Field[SessionRows], ...] = (
         "whole",
         "",
         "turns that no model holds",
-        lambda r: r.counted(~r.rows.run.decisions.served),
+        lambda r: r.counted(r.rows.run.decisions.deployment[r.turns] < 0),
     ),
     Field(
         "moves",
         "whole",
         "",
         "turns served away from the deployment of the last served turn",
-        lambda r: r.counted(r.rows.moved),
+        lambda r: r.counted(r.rows.moved[r.turns]),
     ),
     Field(
         "output_tokens",
         "whole",
         "tokens",
         "output tokens of the served turns",
-        lambda r: r.counted(r.rows.served_output_tokens),
+        lambda r: r.counted(r.served_output_tokens()),
     ),
     Field(
         "recomputed_tokens",
         "whole",
         "tokens",
         "history tokens that were not cached where the turn was served",
-        lambda r: r.counted(r.rows.recomputed_tokens),
+        lambda r: r.counted(r.rows.recomputed_tokens(r.turns)),
     ),
-    Field("it_energy_kwh", "number", *_IT, lambda r: r.total(r.rows.it_energy_kwh)),
+    Field("it_energy_kwh", "number", *_IT, lambda r: r.total(r.rows.it_energy_kwh(r.turns))),
     Field("energy_kwh", "number", *_FACILITY, lambda r: r.charged("energy_kwh")),
     Field(
         "intensity_g_per_kwh",
@@ -405,39 +407,40 @@ class RegionHourRows:
         early_s = float(self.rows.comparison.prepared.placed.start_s.min(initial=0.0))
         return start_s + int(np.floor(min(0.0, early_s) / S_PER_HOUR)) * S_PER_HOUR
 
-    @cached_property
-    def hour(self) -> np.ndarray:
-        """Hour of each turn, from the first, (turns,)."""
-        return ((self.rows.start_utc_s - self.first_s) // S_PER_HOUR).astype(np.int64)
+    def hour(self, turns: Any) -> np.ndarray:
+        """Hour of each of ``turns``, from the first."""
+        return ((self.rows.start_utc_s(turns) - self.first_s) // S_PER_HOUR).astype(np.int64)
 
     @cached_property
     def hours(self) -> int:
         """How many hours there are."""
         end_s = self.rows.comparison.prepared.scenario.window_end_s
-        return max((end_s - self.first_s) // S_PER_HOUR, int(self.hour.max(initial=-1)) + 1)
+        start_s = self.rows.comparison.prepared.placed.start_s
+        last = self.hour([int(start_s.argmax())])[0] if len(start_s) else -1
+        return max((end_s - self.first_s) // S_PER_HOUR, int(last) + 1)
 
     @cached_property
     def regions(self) -> int:
         """How many regions there are."""
         return len(self.rows.comparison.prepared.deployments.regions)
 
-    @cached_property
-    def served(self) -> np.ndarray:
-        """The turns that were served."""
-        return np.flatnonzero(self.rows.run.decisions.served)
+    def total(self, values: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
+        """Sum over the served turns of each row; ``values`` gives one for each of some turns."""
+        rows = np.zeros(self.regions * self.hours)
+        decided = self.rows.run.decisions.deployment
+        for first in range(0, len(decided), CHUNK_ROWS):
+            turns = first + np.flatnonzero(decided[first : first + CHUNK_ROWS] >= 0)
+            # one after the other, in the order of the turns, wherever a chunk ends
+            np.add.at(rows, self.rows.region(turns) * self.hours + self.hour(turns), values(turns))
+        return rows
 
-    @cached_property
-    def cell(self) -> np.ndarray:
-        """The row each served turn belongs to."""
-        return self.rows.region[self.served] * self.hours + self.hour[self.served]
-
-    def total(self, values: np.ndarray) -> np.ndarray:
-        """Sum of ``values`` (turns,) over the served turns of each row."""
-        return np.bincount(self.cell, values[self.served], self.regions * self.hours)
+    def counted(self, values: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
+        """Like :meth:`total`, as whole numbers."""
+        return np.rint(self.total(values)).astype(np.int64)
 
     def charged(self, name: str) -> np.ndarray:
         """Sum of a charge over each row."""
-        return self.total(getattr(self.rows.run.charges, name))
+        return self.total(lambda turns: getattr(self.rows.run.charges, name)[turns])
 
     @cached_property
     def energy_kwh(self) -> np.ndarray:
@@ -498,14 +501,14 @@ BY_REGION_HOUR: tuple[Field[RegionHourRows], ...] = (
         "whole",
         "",
         "turns served there that start in the hour",
-        lambda r: np.bincount(r.cell, minlength=r.regions * r.hours),
+        lambda r: r.counted(lambda turns: np.ones(len(turns))),
     ),
     Field(
         "output_tokens",
         "whole",
         "tokens",
         "output tokens of these turns",
-        lambda r: np.rint(r.total(r.rows.comparison.trace.output_tokens)).astype(np.int64),
+        lambda r: r.counted(lambda turns: r.rows.comparison.trace.output_tokens[turns]),
     ),
     Field("it_energy_kwh", "number", *_IT, lambda r: r.total(r.rows.it_energy_kwh)),
     Field(
@@ -560,7 +563,7 @@ class TurnRows:
     @cached_property
     def region(self) -> np.ndarray:
         """Number of the region of each turn."""
-        return self.of(self.rows.region)
+        return self.rows.region(self.turns)
 
     def session_names(self) -> Names:
         """Id of the session of each turn."""
@@ -568,6 +571,11 @@ class TurnRows:
         index = self.of(trace.session_index)
         first, end = int(index[0]), int(index[-1]) + 1
         return Names(index - first, trace.session_ids[first:end])
+
+    def turn_numbers(self) -> np.ndarray:
+        """Number of each turn in its session, from 0."""
+        trace = self.rows.comparison.trace
+        return self.turns - trace.offsets[trace.session_index[self.turns]]
 
     def replica_names(self, attribute: str) -> Names:
         """Model or GPU type of each turn."""
@@ -583,7 +591,7 @@ class TurnRows:
 
     def estimated_share(self) -> np.ndarray:
         """Share of the intensity that its source had estimated; NaN where it does not say."""
-        return self.rows.comparison.prepared.estimated_share[self.turns, self.region]
+        return self.rows.comparison.prepared.estimated_share(self.turns, self.region)
 
 
 REASONS: dict[int, str] = {
@@ -628,14 +636,14 @@ DECISIONS: tuple[Field[TurnRows], ...] = (
         "whole",
         "",
         "number of the turn in its session, from 0",
-        lambda r: r.of(r.rows.comparison.trace.turn),
+        lambda r: r.turn_numbers(),
     ),
     Field(
         "start_utc",
         "time",
         "",
         "start of the turn, to the millisecond",
-        lambda r: r.of(r.rows.start_utc_s),
+        lambda r: r.rows.start_utc_s(r.turns),
     ),
     Field(
         "user_region",
@@ -706,7 +714,7 @@ DECISIONS: tuple[Field[TurnRows], ...] = (
     ),
     _from_trace("new_prompt_tokens", "prompt tokens beyond the history"),
     _from_trace("output_tokens", "output tokens"),
-    Field("it_energy_kwh", "number", *_IT, lambda r: r.of(r.rows.it_energy_kwh)),
+    Field("it_energy_kwh", "number", *_IT, lambda r: r.rows.it_energy_kwh(r.turns)),
     Field(
         "pue",
         "number",

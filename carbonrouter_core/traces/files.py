@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from carbonrouter_core.memory import give_back
 from carbonrouter_core.traces.schema import Trace
 from carbonrouter_core.traces.staging import Staged, stage
 
@@ -20,15 +21,28 @@ def read_trace(path: Path) -> Trace:
     """
     with stage([path]) as staged:
         staged.require(done="read")
-        return staged_trace(staged, path.name)
+        trace = staged_trace(staged, path.name)
+    give_back()
+    return trace
 
 
 def staged_trace(staged: Staged, name: str) -> Trace:
     """The trace that was staged, under ``name``."""
-    return trace_from_table(name, pq.read_table(staged.path), staged.difficulty_source)
+    return trace_from_table(name, _Columns(staged.path), staged.difficulty_source)
 
 
-def trace_from_table(name: str, table: pa.Table, difficulty_source: str) -> Trace:
+class _Columns:
+    """The columns of a Parquet file, each read when it is asked for."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def __getitem__(self, name: str) -> pa.ChunkedArray:
+        with pq.ParquetFile(self._path, pre_buffer=False) as file:
+            return file.read([name], use_threads=False)[name]
+
+
+def trace_from_table(name: str, table: pa.Table | _Columns, difficulty_source: str) -> Trace:
     """A trace from a table in the canonical schema, sorted by session and turn."""
     turn = table["turn"].to_numpy()
     starts = np.flatnonzero(turn == 0)
@@ -52,18 +66,18 @@ def trace_from_table(name: str, table: pa.Table, difficulty_source: str) -> Trac
     )
 
 
-def _ints(table: pa.Table, name: str) -> np.ndarray:
+def _ints(table: pa.Table | _Columns, name: str) -> np.ndarray:
     return np.array(table[name].to_numpy(), np.int64)
 
 
-def _floats(table: pa.Table, name: str) -> np.ndarray | None:
+def _floats(table: pa.Table | _Columns, name: str) -> np.ndarray | None:
     column = table[name]
     if column.null_count == len(column):
         return None
     return np.array(column.to_pandas(), np.float64)
 
 
-def _utc_s(table: pa.Table) -> np.ndarray | None:
+def _utc_s(table: pa.Table | _Columns) -> np.ndarray | None:
     column = table["start_utc"]
     if column.null_count == len(column):
         return None
@@ -71,14 +85,14 @@ def _utc_s(table: pa.Table) -> np.ndarray | None:
     return np.array(us.to_numpy(), np.float64) / 1e6
 
 
-def _observed(table: pa.Table) -> np.ndarray | None:
+def _observed(table: pa.Table | _Columns) -> np.ndarray | None:
     column = table["cached_tokens_observed"]
     if column.null_count == len(column):
         return None
     return np.array(column.fill_null(-1).to_numpy(), np.int64)
 
 
-def _texts(table: pa.Table, name: str) -> Any:
+def _texts(table: pa.Table | _Columns, name: str) -> Any:
     """Names of each turn, shared between turns; None where the column is empty."""
     column = table[name]
     if column.null_count == len(column):

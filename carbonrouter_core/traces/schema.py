@@ -90,7 +90,7 @@ class Trace:
         """Number of the session each turn belongs to, shape (turns,)."""
         return np.repeat(np.arange(self.n_sessions), self.session_turns)
 
-    @cached_property
+    @property
     def turn(self) -> np.ndarray:
         """Number of each turn in its session, from 0, shape (turns,)."""
         return np.arange(self.n_turns) - np.repeat(self.offsets[:-1], self.session_turns)
@@ -110,6 +110,20 @@ class Trace:
     def in_training(self) -> np.ndarray:
         """Which sessions are the training half: last byte of the SHA-256 of the id is even."""
         return self._digests[:, -1] % 2 == 0
+
+    def between(self, first: int, end: int) -> Trace:
+        """The sessions from number ``first`` up to ``end``; its columns are views."""
+        rows = slice(int(self.offsets[first]), int(self.offsets[end]))
+
+        def cut(column: Any) -> Any:
+            return None if column is None else column[rows]
+
+        return replace(
+            self,
+            session_ids=self.session_ids[first:end],
+            offsets=self.offsets[first : end + 1] - rows.start,
+            **{name: cut(getattr(self, name)) for name in _BY_TURN},
+        )
 
     def subset(self, sessions: np.ndarray) -> Trace:
         """The trace of those sessions for which ``sessions``, bool (sessions,), is true."""

@@ -40,9 +40,11 @@ EPOCH_START = (
 )
 MAX_DIFFICULTY = 50.0
 """Difficulties are logits; beyond this the number is something else."""
-MEMORY_LIMIT = "700MB"
-"""What the sorting database may hold in memory; it spills to disk beyond."""
-SESSION_ROWS = 400_000
+SORT_BYTES = (100_000_000, 700_000_000)
+"""What the sorting database may hold in memory, least and most; it spills to disk beyond."""
+SORT_BYTES_PER_ROW = 100
+"""Between the two: what a row may take of it."""
+SESSION_ROWS = 50_000
 """Rows completed at a time, rounded up to whole sessions."""
 MAX_TRACE_TURNS = 50_000_000
 """A trace is read into memory to be replayed; more turns than this will not fit."""
@@ -152,7 +154,7 @@ def stage(
         work = _Work(folder, importer, sources, reading)
         opened = connect(
             str(folder / "sort.duckdb"),
-            memory_limit=MEMORY_LIMIT,
+            memory_limit=_bytes(SORT_BYTES[0]),
             threads=2,
             preserve_insertion_order=False,
             temp_directory=str(folder / "spill"),
@@ -325,6 +327,8 @@ class _Work:
 
     def complete(self, database: Any, progress: Progress) -> None:
         """Pass the sorted sessions through :meth:`_session_rows` and write them."""
+        limit = min(max(self.rows * SORT_BYTES_PER_ROW, SORT_BYTES[0]), SORT_BYTES[1])
+        database.execute(f"SET memory_limit = '{_bytes(limit)}'")
         reader = database.sql(
             'SELECT raw.*, f AS first_row FROM raw JOIN (SELECT session, min("row") AS f FROM raw '
             'GROUP BY session) USING (session) ORDER BY f, "order", "row"'
@@ -591,6 +595,11 @@ def _raw(table: pa.Table) -> pa.Table:
         ],
         schema=RAW,
     )
+
+
+def _bytes(count: int) -> str:
+    """A number of bytes as the database takes it."""
+    return f"{count // 1_000_000}MB"
 
 
 def _sql_type(kind: pa.DataType) -> str:

@@ -119,7 +119,12 @@ def _start(what: str, work: Callable[[Job], Any]) -> Job:
 
 def _compare(job: Job, scenario: core.Scenario, policies: Sequence[str]) -> core.Comparison:
     """The replays: the first part of the work, and stopped in the midst of one if asked to."""
-    return core.compare(scenario, policies, progress=lambda share: job.progress(RUN_SHARE * share))
+    return core.compare(
+        scenario,
+        policies,
+        progress=lambda share: job.progress(RUN_SHARE * share),
+        on_disk=True,
+    )
 
 
 def _built(file_name: str, mime: str, write: Callable[[Path], Any], run_id: str = "") -> Built:

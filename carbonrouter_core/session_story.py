@@ -58,8 +58,11 @@ class Candidates:
 
 @dataclass(frozen=True)
 class Story:
-    """One session under one policy; arrays have one entry a turn.
+    """One session under one policy, or a stretch of it; arrays have one entry a turn told.
 
+    ``first``: turns before these; ``turns_in_all``: of the session; ``before_g`` and ``in_all_g``:
+    carbon of the turns before, and of the session; ``served_before``: whether any of the turns
+    before was served.
     ``moved_from``: deployment of the last served turn where this one is served elsewhere, else
     -1; ``expected_output_tokens``: what the policy reckoned with; ``start_utc_s``: epoch
     seconds; ``intensity_g_per_kwh``: the true one, shape (turns, regions).
@@ -79,6 +82,11 @@ class Story:
     decisions: Decisions
     charges: Charges
     candidates: Candidates
+    first: int
+    turns_in_all: int
+    before_g: float
+    in_all_g: float
+    served_before: bool
 
     def __len__(self) -> int:
         return len(self.output_tokens)
@@ -94,7 +102,7 @@ class Story:
         deployments, decisions = self.prepared.deployments, self.decisions
         frame = deployments.to_frame()[["model", "gpu", "region"]].iloc[decisions.deployment]
         frame = frame.reset_index(drop=True).where(pd.Series(decisions.served), "")
-        frame.insert(0, "turn", np.arange(1, len(self) + 1))
+        frame.insert(0, "turn", np.arange(1, len(self) + 1) + self.first)
         frame.insert(1, "start_utc", pd.to_datetime(self.start_utc_s, unit="s", utc=True))
         frame["moved"] = self.moved_from >= 0
         frame["reason"] = [reasons.WORDS[code] for code in decisions.reason]
@@ -110,10 +118,10 @@ class Story:
     def candidate_table(self, turn: int) -> pd.DataFrame:
         """One row a deployment: what it holds, what it would emit, and why it cannot serve.
 
-        Raises InputError for a turn the session does not have.
+        ``turn``: counted from the first that is told. Raises InputError for one that is not.
         """
         if not 0 <= turn < len(self):
-            raise InputError(f"Turn {turn} is not there: this session has 0 to {len(self) - 1}.")
+            raise InputError(f"Turn {turn} is not there: this story has 0 to {len(self) - 1}.")
         frame = self.prepared.deployments.to_frame()
         for field in fields(self.candidates):
             frame[field.name] = getattr(self.candidates, field.name)[turn]
@@ -167,11 +175,13 @@ class _Seen(NamedTuple):
     theta_needed: np.ndarray
 
 
-def tell(prepared: Prepared, run: Run, session: int) -> Story:
-    """Session number ``session`` of the trace, as ``run`` decided it.
+def tell(
+    prepared: Prepared, run: Run, session: int, first: int = 0, end: int | None = None
+) -> Story:
+    """Turns ``first`` to ``end`` of session number ``session`` of the trace, as ``run`` decided.
 
-    Raises InputError for a session that is not there, and for a replay of what a log says was
-    served: nothing was weighed there.
+    What a log says was served was not weighed by a policy; its candidates are what a router
+    would have seen there. Raises InputError for a session or turns that are not there.
     """
     placed, fleet = prepared.placed, prepared.deployments.fleet
     trace = placed.trace
@@ -179,16 +189,20 @@ def tell(prepared: Prepared, run: Run, session: int) -> Story:
         raise InputError(
             f"Session number {session} is not there: {trace.name} has {trace.n_sessions:,}."
         )
-    if run.policy.id == AS_SERVED.id:
-        raise InputError("What a log says was served was not weighed by a policy: nothing to tell.")
-    rows = slice(int(trace.offsets[session]), int(trace.offsets[session + 1]))
+    start, turns_in_all = int(trace.offsets[session]), int(trace.session_turns[session])
+    end = turns_in_all if end is None else end
+    if not 0 <= first < end <= turns_in_all:
+        raise InputError(f"Turns {first} to {end} are not there: the session has {turns_in_all:,}.")
+    whole, until = slice(start, start + turns_in_all), slice(start, start + end)
+    rows = slice(start + first, start + end)
+    as_served = run.policy.id == AS_SERVED.id
     decisions = Decisions(*(column[rows] for column in run.decisions))
     charges = Charges(**{f.name: getattr(run.charges, f.name)[rows] for f in fields(Charges)})
     history, prompt = trace.history_tokens[rows], trace.new_prompt_tokens[rows]
     output, difficulty = trace.output_tokens[rows], placed.difficulty[rows]
     user = placed.user[rows]
     known = prepared.intensity if run.policy.knows_output else prepared.known_intensity
-    known = np.ascontiguousarray(known[rows])
+    deployment = run.decisions.deployment[whole]
     n, n_deployments = len(output), len(fleet.pair)
     seen = _Seen(
         cached=np.zeros((n, n_deployments)),
@@ -202,18 +216,24 @@ def tell(prepared: Prepared, run: Run, session: int) -> Story:
         run.policy.free_history,
         run.policy.id == "carbonrouter-lookahead",
         fleet,
+        as_served and not prepared.rules.copies_all,
         prepared.rules_for(run.policy.id),
-        history.astype(np.float64),
-        prompt.astype(np.float64),
-        output.astype(np.float64),
-        difficulty,
-        placed.start_s[rows],
-        user,
-        known,
-        decisions.deployment.astype(np.int64),
+        trace.history_tokens[until].astype(np.float64),
+        trace.new_prompt_tokens[until].astype(np.float64),
+        trace.output_tokens[until].astype(np.float64),
+        placed.difficulty[until],
+        placed.start_s[until],
+        placed.user[until],
+        np.ascontiguousarray(known[until]),
+        deployment[:end].astype(np.int64),
         np.zeros(1, SESSION),
+        first,
         seen,
     )
+    if as_served:  # the log may say what was cached where it was served
+        served = np.flatnonzero(decisions.served)
+        seen.cached[served, decisions.deployment[served]] = decisions.cached_tokens[served]
+    carbon_g = run.charges.carbon_g[whole]
     return Story(
         prepared=prepared,
         policy_id=run.policy.id,
@@ -225,10 +245,17 @@ def tell(prepared: Prepared, run: Run, session: int) -> Story:
         start_utc_s=prepared.scenario.window_start_s + placed.start_s[rows],
         user=user,
         intensity_g_per_kwh=prepared.intensity[rows],
-        moved_from=_moved_from(decisions.deployment),
+        moved_from=_moved_from(deployment)[first:end],
         decisions=decisions,
         charges=charges,
-        candidates=_candidates(prepared, seen, history, prompt, output, difficulty, user, known),
+        candidates=_candidates(
+            prepared, seen, history, prompt, output, difficulty, user, known[rows]
+        ),
+        first=first,
+        turns_in_all=turns_in_all,
+        before_g=float(carbon_g[:first].sum()),
+        in_all_g=float(carbon_g.sum()),
+        served_before=bool((deployment[:first] >= 0).any()),
     )
 
 
@@ -295,6 +322,7 @@ def _look_again(
     free_history: bool,
     looks_ahead: bool,
     fleet: Fleet,
+    forgets: bool,
     rules: Rules,
     history: Array,
     prompt: Array,
@@ -305,9 +333,12 @@ def _look_again(
     intensity: Array,
     deployment: Array,
     sessions: Array,
+    first: int,
     seen: _Seen,
 ) -> None:
-    """Price the candidates of each turn again, given where the turns before it were served."""
+    """Price the candidates of each turn from ``first`` on again, given where the turns before it
+    were served. ``forgets``: a turn that no deployment here serves takes the only copy along.
+    """
     n_deployments = fleet.pair.size
     cached = np.zeros(n_deployments)
     last_s = np.zeros(n_deployments)
@@ -321,34 +352,38 @@ def _look_again(
         else:
             cache.begin_turn(cached, last_s, h, start_s[i], rules.idle_s)
         note_prompt(rules, session, p, difficulty[i])
-        turn = Turn(h, p, o, h + p + o, difficulty[i], user[i])
-        turn, _ = price_candidates(
-            knows_output,
-            fleet,
-            rules,
-            turn,
-            session,
-            cached,
-            intensity[i],
-            g_per_j,
-            seen.carbon_g[i],
-        )
-        seen.cached[i] = cached
-        seen.expected_output[i] = turn.output_tokens
-        seen.theta_needed[i] = required_theta(fleet, rules, turn)
         d = deployment[i]
-        if looks_ahead and d >= 0:
-            lookahead.outlook(
+        if i >= first:
+            row = i - first
+            turn = Turn(h, p, o, h + p + o, difficulty[i], user[i])
+            turn, _ = price_candidates(
+                knows_output,
                 fleet,
                 rules,
                 turn,
                 session,
                 cached,
+                intensity[i],
                 g_per_j,
-                seen.carbon_g[i],
-                seen.to_come_g[i],
+                seen.carbon_g[row],
             )
+            seen.cached[row] = cached
+            seen.expected_output[row] = turn.output_tokens
+            seen.theta_needed[row] = required_theta(fleet, rules, turn)
+            if looks_ahead and d >= 0:
+                lookahead.outlook(
+                    fleet,
+                    rules,
+                    turn,
+                    session,
+                    cached,
+                    g_per_j,
+                    seen.carbon_g[row],
+                    seen.to_come_g[row],
+                )
         session.output_tokens += o
         if d >= 0:
             session.current = d
             cache.end_turn(cached, last_s, d, h + p + o, start_s[i], rules.copies_all)
+        elif forgets:
+            cached[:] = 0.0

@@ -138,12 +138,13 @@ def work_out_turn(prepared: Prepared, run: Run, row: int) -> WorkedTurn:
     trace, placed = prepared.placed.trace, prepared.placed
     session = int(trace.session_index[row])
     first = int(trace.offsets[session])
-    story, at = tell(prepared, run, session), row - first
+    turn = row - first
+    story, at = tell(prepared, run, session, turn, turn + 1), 0
     return WorkedTurn(
         row=row,
         session_id=story.session_id,
-        turn=at + 1,
-        turns=len(story),
+        turn=turn + 1,
+        turns=story.turns_in_all,
         start_utc_s=float(story.start_utc_s[at]),
         user_region=placed.user_regions[placed.user[row]],
         history_tokens=int(story.history_tokens[at]),
@@ -151,7 +152,7 @@ def work_out_turn(prepared: Prepared, run: Run, row: int) -> WorkedTurn:
         output_tokens=int(story.output_tokens[at]),
         expected_output_tokens=float(story.expected_output_tokens[at]),
         mean_output_tokens=prepared.rules.mean_output_tokens,
-        outputs_so_far_tokens=int(story.output_tokens[:at].sum()),
+        outputs_so_far_tokens=int(trace.output_tokens[first:row].sum()),
         deployment=int(story.decisions.deployment[at]),
         home=int(story.decisions.home[at]),
         reason=reasons.WORDS[int(story.decisions.reason[at])],

@@ -23,13 +23,18 @@ def draw(shown: page.Page) -> None:
     stories = conversations.replay(shown, choice)
     if not shown.present:
         turn_tables(stories)
-    prepared = choice.run.prepared
-    page.assumptions(cache.notes(choice.run, shown.router), prepared.warnings)
+    run = choice.run
+    as_logged = run.runs[choice.other].notes  # of a log that is replayed as it was served
+    page.assumptions((*cache.notes(run, shown.router), *as_logged), run.prepared.warnings)
 
 
 def turn_tables(stories: tuple[Story, Story]) -> None:
     """Every turn as a table, for those who would rather read, or take it away."""
-    with st.expander("All turns as a table"):
+    one = stories[0]
+    told = "All turns"
+    if len(one) < one.turns_in_all:
+        told = f"Turns {conversations.in_words(range(one.first, one.first + len(one)))}"
+    with st.expander(f"{told} as a table"):
         names = [decisions.policy_name(story.policy_id, story.prepared) for story in stories]
         tabs = st.tabs(names)
         for tab, story in zip(tabs, stories, strict=True):

@@ -194,6 +194,48 @@ def test_what_is_not_there_is_refused(two_sites: Callable[..., Story]) -> None:
     run = run_policy(story.prepared, PUBLISHED)
     with pytest.raises(InputError, match="Session number 1 is not there"):
         tell(story.prepared, run, 1)
+    for first, end in ((2, 2), (0, 4), (-1, 2)):
+        with pytest.raises(InputError, match="are not there: the session has 3"):
+            tell(story.prepared, run, 0, first, end)
+
+
+def test_a_stretch_is_told_as_in_the_whole(world: Comparison) -> None:
+    first, end = 7, 12
+    for policy_id, run in world.runs.items():
+        session = int(session_table(world, policy_id, BASELINE)["moves"].argmax())
+        whole = tell(world.prepared, run, session)
+        part = tell(world.prepared, run, session, first, end)
+        assert len(part) == end - first
+        for ours, theirs in (
+            (part, whole),
+            (part.candidates, whole.candidates),
+            (part.charges, whole.charges),
+        ):
+            for name, values in vars(ours).items():
+                if isinstance(values, np.ndarray):
+                    np.testing.assert_array_equal(values, getattr(theirs, name)[first:end])
+        assert part.before_g == pytest.approx(whole.charges.carbon_g[:first].sum(), rel=1e-12)
+        assert part.in_all_g == whole.in_all_g
+        assert (part.turns_in_all, part.served_before) == (len(whole), True)
+        assert list(part.turn_table()["turn"]) == list(range(first + 1, end + 1))
+
+
+@pytest.mark.parametrize(("copies", "left"), [("latest", 0), ("all", 160)])
+def test_what_a_log_did_is_told_with_what_a_router_would_have_seen(copies: str, left: int) -> None:
+    catalog = make_catalog({("m", "g"): Costs(1.0, 2.0)}, {"london": 1.0, "paris": 1.0})
+    turns = [T(100, 20), T(30, 10, 5), T(30, 10, 10), T(30, 10, 15)]
+    trace = make_trace(
+        {"s": turns},
+        served_model=("m", "m", "unknown", "m"),
+        served_region=("london", "london", "london", "paris"),
+        cached_tokens_observed=np.array([0, 50, -1, -1]),
+    )
+    prepared = make_world(trace, catalog, copies=copies)
+    story = tell(prepared, run_policy(prepared, "as-served"), 0)
+    assert list(story.decisions.deployment) == [0, 0, -1, 1]
+    assert list(story.candidates.cached_tokens[:, 0]) == [0, 50, 160, left]
+    assert list(story.recomputed_tokens) == [0, 70, 0, 200]
+    assert list(story.moved_from) == [-1, -1, -1, 0]
 
 
 def test_the_table_of_sessions(world: Comparison) -> None:

@@ -13,6 +13,8 @@ import pandas as pd
 import streamlit as st
 
 import carbonrouter_core as core
+from carbonrouter_core.observed import has_served
+from carbonrouter_core.policies import AS_SERVED
 from carbonrouter_core.results import saving_percent
 from carbonrouter_core.session_story import Story, session_table, tell
 from carbonrouter_core.tables import unknown
@@ -33,7 +35,15 @@ OFFERED = 20
 """Conversations listed for each of them."""
 FEW_IDS = 5
 MOST_CANDIDATES = 250_000
-"""Turns times deployments of a conversation that is handed to a browser: about 15 MB."""
+"""Turns times deployments that are handed to a browser at once: about 15 MB. A conversation with
+more is replayed stretch by stretch."""
+STRETCH_ROUND = 100
+"""Turns of a stretch are a multiple of this, where there can be as many."""
+
+COMPARED_WITH = (
+    "Another router on the same conversations. For traffic of your own whose log says which model "
+    "served each turn and where, also what was done there: as served."
+)
 
 _KEPT = "replay_choice"
 
@@ -48,6 +58,8 @@ class Choice:
     session: int | None
     problem: str = ""
     """Why there is none."""
+    turns: range = range(0)
+    """The turns of it that are replayed, from 0."""
 
 
 def _kept() -> dict[str, object]:
@@ -66,8 +78,12 @@ def _choose(label: str, options: list, name: str, **widget: object) -> object:
 
 
 def policies(shown: Page) -> list[str]:
-    """Whom the router can be compared with, FairCarbon first."""
-    return [core.BASELINE, *cache.others(shown.router)]
+    """Whom the router can be compared with, FairCarbon first; a log that says how its turns were
+    served too.
+    """
+    trace = cache.prepared(shown.scenario).placed.trace
+    logged = [AS_SERVED.id] if has_served(trace) else []
+    return [core.BASELINE, *logged, *cache.others(shown.router)]
 
 
 @st.cache_resource(max_entries=cache.MAX_COMPARISONS, show_spinner=False)
@@ -81,14 +97,39 @@ def pick(shown: Page) -> Choice:
     if choice.session is None:
         return choice
     turns = int(choice.table.at[choice.session, "turns"])
-    most = MOST_CANDIDATES // len(choice.run.prepared.deployments)
+    return replace(choice, turns=_stretch(shown, turns, len(choice.run.prepared.deployments)))
+
+
+def stretches(turns: int, deployments: int) -> list[range]:
+    """The parts that a conversation of so many turns is handed over in."""
+    most = max(MOST_CANDIDATES // deployments, 1)
     if turns <= most:
-        return choice
-    why = (
-        f"This conversation has {fmt.number(turns)} turns; with so many deployments, up to "
-        f"{fmt.number(most)} can be stepped through. Pick another one."
+        return [range(turns)]
+    most = most // STRETCH_ROUND * STRETCH_ROUND or most
+    return [range(first, min(first + most, turns)) for first in range(0, turns, most)]
+
+
+def _stretch(shown: Page, turns: int, deployments: int) -> range:
+    parts = stretches(turns, deployments)
+    if len(parts) == 1:
+        return parts[0]
+    if shown.present:
+        kept = _kept().get("stretch", 0)
+        return parts[min(int(str(kept)), len(parts) - 1)]
+    number = _choose(
+        "Turns",
+        list(range(len(parts))),
+        "stretch",
+        format_func=lambda part: in_words(parts[part]),
+        help="A conversation this long is replayed in parts. Carbon so far counts from its start.",
+        width=260,
     )
-    return replace(choice, session=None, problem=why)
+    return parts[int(str(number))]
+
+
+def in_words(turns: range) -> str:
+    """Turns as they are called: "1 to 5,500"."""
+    return f"{fmt.number(turns.start + 1)} to {fmt.number(turns.stop)}"
 
 
 def _pick(shown: Page) -> Choice:
@@ -101,7 +142,9 @@ def _pick(shown: Page) -> Choice:
     else:
         with columns[2]:
             named = partial(decisions.policy_name, prepared=prepared)
-            other = str(_choose("Compared with", known, "other", format_func=named))
+            other = str(
+                _choose("Compared with", known, "other", format_func=named, help=COMPARED_WITH)
+            )
     run = cache.several(shown.scenario, (shown.router, other))
     table = _table(shown.scenario.key, shown.router, other, run)
     if columns is None:
@@ -179,15 +222,29 @@ def describe(row: pd.Series) -> str:
 
 @st.cache_resource(max_entries=8, show_spinner=False)
 def _stories(
-    scenario_key: str, router: str, other: str, session: int, _run: core.Comparison
+    scenario_key: str,
+    router: str,
+    other: str,
+    session: int,
+    first: int,
+    end: int,
+    _run: core.Comparison,
 ) -> tuple[Story, Story]:
-    ours, theirs = (tell(_run.prepared, _run.runs[name], session) for name in (router, other))
+    ours, theirs = (
+        tell(_run.prepared, _run.runs[name], session, first, end) for name in (router, other)
+    )
     return ours, theirs
 
 
 @st.cache_resource(max_entries=8, show_spinner=False)
 def _message(
-    scenario_key: str, router: str, other: str, session: int, present: bool, _stories: tuple
+    scenario_key: str,
+    router: str,
+    other: str,
+    session: int,
+    first: int,
+    present: bool,
+    _stories: tuple,
 ) -> bytes:
     return player.message(*_stories, present=present)
 
@@ -195,7 +252,8 @@ def _message(
 def replay(shown: Page, choice: Choice) -> tuple[Story, Story]:
     """Put the player on the page; gives the two stories it shows."""
     assert choice.session is not None
-    chosen = (shown.scenario.key, shown.router, choice.other, choice.session)
-    stories = _stories(*chosen, choice.run)
+    first = choice.turns.start
+    chosen = (shown.scenario.key, shown.router, choice.other, choice.session, first)
+    stories = _stories(*chosen, choice.turns.stop, choice.run)
     player.show(_message(*chosen, shown.present, stories), key="session-player")
     return stories

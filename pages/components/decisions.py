@@ -9,7 +9,7 @@ import numpy as np
 import carbonrouter_core as core
 from carbonrouter_core import feasibility
 from carbonrouter_core.engine import Prepared
-from carbonrouter_core.policies import reasons
+from carbonrouter_core.policies import policy, reasons
 from carbonrouter_core.results import optimum_label
 from carbonrouter_core.session_story import Story
 from pages.components import formatting as fmt
@@ -67,7 +67,7 @@ def _verdict(story: Story, turn: int) -> str:
         return "Not served"
     model, gpu, city = names(story, here)
     if before < 0:
-        first = not story.decisions.served[:turn].any()
+        first = not (story.served_before or story.decisions.served[:turn].any())
         return f"Starts in {city}" if first else f"Stays in {city}"
     old_model, old_gpu, old_city = names(story, before)
     if city != old_city:
@@ -83,7 +83,7 @@ def _why(story: Story, turn: int) -> str:
     if code == reasons.RULE:
         if story.policy_id == core.OPTIMUM and not story.prepared.optimum_is_exact:
             return "The best plan found with the future of each session known."
-        return f"Its rule: {core.POLICIES[story.policy_id].rule}."
+        return f"Its rule: {policy(story.policy_id).rule}."
     return reasons.WORDS[code]
 
 
@@ -91,6 +91,8 @@ def _numbers(story: Story, turn: int, mass: fmt.Mass) -> str:
     decisions = story.decisions
     here, code = int(decisions.deployment[turn]), int(decisions.reason[turn])
     if here < 0:
+        if code == reasons.NOT_IN_SCENARIO:
+            return "It is not charged here."
         context = story.history_tokens[turn] + story.new_prompt_tokens[turn]
         return f"History and prompt alone are {fmt.number(context)} tokens."
     if code == reasons.RULE:

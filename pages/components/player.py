@@ -19,6 +19,7 @@ import streamlit as st
 import carbonrouter_core as core
 from carbonrouter_core import feasibility
 from carbonrouter_core.catalog import Region
+from carbonrouter_core.policies import AS_SERVED, policy
 from carbonrouter_core.session_story import Story
 from pages.components import decisions, theme
 from pages.components import formatting as fmt
@@ -34,6 +35,8 @@ BLIND = {
     "faircarbon": "Its own estimate has no history: it does not see Cached and Recompute.",
     "faircarbon-full-prompt": "Its own estimate prefills everything everywhere: it does not see "
     "what is cached.",
+    AS_SERVED.id: "The log weighed nothing that is known here: these are the candidates a router "
+    "would have seen, with the output it would have expected.",
 }
 """What the table shows that a policy does not see."""
 
@@ -75,7 +78,7 @@ def show(conversation: bytes, *, key: str) -> None:
 
 def scales(ours: Story, theirs: Story) -> tuple[fmt.Mass, fmt.Mass]:
     """The unit of the conversation's totals, and that of its turns."""
-    total_g = max(float(story.charges.carbon_g.sum()) for story in (ours, theirs))
+    total_g = max(story.in_all_g for story in (ours, theirs))
     turns_g = np.concatenate([ours.charges.carbon_g, theirs.charges.carbon_g])
     typical_g = float(np.median(turns_g[turns_g > 0])) if (turns_g > 0).any() else 0.0
     return fmt.Mass.for_largest(total_g), fmt.Mass.for_largest(typical_g)
@@ -90,8 +93,12 @@ def message(ours: Story, theirs: Story, *, present: bool = False) -> bytes:
     catalog = core.load_catalog()
     trace = prepared.placed.trace
     header = {
-        "key": f"{trace.name}/{ours.session_id}",
+        "key": f"{trace.name}/{ours.session_id}" + (f"/{ours.first}" if ours.first else ""),
         "turns": len(ours),
+        "before": ours.first,
+        "turnsInAll": ours.turns_in_all,
+        "carbonBefore": [story.before_g for story in stories.values()],
+        "carbonInAll": [story.in_all_g for story in stories.values()],
         "present": present,
         "embodied": bool(prepared.rules.embodied),
         "totalMass": total_mass.scale._asdict(),
@@ -131,11 +138,10 @@ def message(ours: Story, theirs: Story, *, present: bool = False) -> bytes:
 
 def _policy(story: Story, mass: fmt.Mass) -> dict[str, Any]:
     words = decisions.in_words(story, mass)
-    known = core.POLICIES[story.policy_id]
     return {
         "name": decisions.policy_name(story.policy_id, story.prepared),
         "ahead": bool(np.isfinite(story.candidates.to_come_g).any()),
-        "knows": known.knows_output,
+        "knows": policy(story.policy_id).knows_output,
         "note": " ".join(_notes(story)),
         "verdict": [one.verdict for one in words],
         "place": [
@@ -150,7 +156,7 @@ def _policy(story: Story, mass: fmt.Mass) -> dict[str, Any]:
 def _notes(story: Story) -> list[str]:
     """What must be known of a policy's candidates."""
     said = [BLIND[story.policy_id]] if story.policy_id in BLIND else []
-    if story.prepared.known is not None and not core.POLICIES[story.policy_id].knows_output:
+    if story.prepared.known is not None and not policy(story.policy_id).knows_output:
         said.append(
             "Priced at the carbon intensity that was known beforehand, not at the true one."
         )

@@ -14,6 +14,7 @@ import plotly.graph_objects as go
 import streamlit as st
 
 import carbonrouter_core as core
+from carbonrouter_core.policies import AS_SERVED
 from carbonrouter_core.report import colours as shared
 
 FONT = '"Source Sans", "Source Sans Pro", "Helvetica Neue", Arial, sans-serif'
@@ -35,7 +36,10 @@ def scenario_colour(number: int) -> str:
     return SCENARIO_COLOURS[number % len(SCENARIO_COLOURS)][palette().dark]
 
 
-_NAMES = {"carbonrouter": "CarbonRouter, published rule"}
+_NAMES = {
+    "carbonrouter": "CarbonRouter, published rule",
+    AS_SERVED.id: AS_SERVED.label,
+}
 """Where the engine's label does not tell a policy from those that stand beside it here."""
 
 _IN_TEXT = {

@@ -15,6 +15,8 @@ from carbonrouter_core import Scenario, compare
 from carbonrouter_core.policies import reasons
 from carbonrouter_core.results import Comparison
 from carbonrouter_core.session_story import Story, session_table, tell
+from carbonrouter_core.store import close_store, open_store
+from carbonrouter_core.traces.staging import stage
 from pages.components import conversations, decisions, player, theme
 from pages.components import formatting as fmt
 
@@ -314,16 +316,99 @@ def test_where_there_is_no_such_conversation_the_page_says_so(
     assert columns["a_carbon"].sum() == columns["b_carbon"].sum(), "one deployment, all equal"
 
 
-def test_a_conversation_too_long_for_a_browser_is_not_sent_there(
-    open_page: Callable[..., AppTest], monkeypatch: pytest.MonkeyPatch
+def test_a_conversation_too_long_for_a_browser_is_sent_there_in_stretches(
+    open_page: Callable[..., AppTest], world: Comparison, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(conversations, "MOST_CANDIDATES", 299 * 45)
+    monkeypatch.setattr(conversations, "MOST_CANDIDATES", 149 * 45)
     app = open_page()
 
-    assert "This conversation has 300 turns" in problem(app) and "up to 299" in problem(app)
-    assert not app.get("bidi_component")
-    app.selectbox(key="replay-session").select_index(2).run()
-    assert sent(app)[0]["turns"] == 283
+    turns = app.selectbox(key="replay-stretch")
+    assert turns.options == ["1 to 100", "101 to 200", "201 to 300"]
+    turns.select_index(1).run()
+    header, columns = sent(app)
+    session = int(world.trace.session_turns.argmax())
+    start = world.trace.offsets[session]
+    carbon_g = world.runs[LOOKAHEAD].charges.carbon_g[start : start + 300]
+    assert (header["before"], header["turns"], header["turnsInAll"]) == (100, 100, 300)
+    np.testing.assert_array_equal(columns["a_carbon"], carbon_g[100:200])
+    assert header["carbonBefore"][0] == pytest.approx(carbon_g[:100].sum(), rel=1e-12)
+    assert header["carbonInAll"][0] == pytest.approx(carbon_g.sum(), rel=1e-12)
+    assert not any(verdict.startswith("Starts") for verdict in header["policies"][0]["verdict"])
+    assert [one.label for one in app.expander] >= ["Turns 101 to 200 as a table"]
+    app.toggle(key="present").set_value(True).run()
+    assert sent(app)[0]["before"] == 100
+    app.toggle(key="present").set_value(False).run()
+    app.selectbox(key="replay-session").select_index(4).run()
+    assert sent(app)[0]["before"] == 100, "the same stretch of another long one"
+
+
+@pytest.mark.parametrize(
+    ("turns", "deployments", "parts"),
+    [
+        (5555, 45, [range(5555)]),
+        (5556, 45, [range(5500), range(5500, 5556)]),
+        (3, 1_000_000, [range(1), range(1, 2), range(2, 3)]),
+    ],
+)
+def test_stretches_are_what_a_browser_can_take(
+    turns: int, deployments: int, parts: list[range]
+) -> None:
+    assert conversations.stretches(turns, deployments) == parts
+
+
+def test_what_a_log_says_was_served_is_replayed_beside_the_router(
+    open_page: Callable[..., AppTest], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CARBONROUTER_HOME", str(tmp_path / "home"))
+    log = tmp_path / "log.jsonl"
+    records = [
+        {
+            "created": 1716200000 + 60 * turn,
+            "model": "llama-3.1-8b-instruct",
+            "region": "europe-west2" if turn < 3 else "nowhere",
+            "session_id": "mine",
+            "usage": {
+                "prompt_tokens": 500 * (turn + 1),
+                "completion_tokens": 10,
+                "prompt_tokens_details": {"cached_tokens": 300 * turn},
+            },
+        }
+        for turn in range(4)
+    ]
+    log.write_text("".join(json.dumps(record) + "\n" for record in records))
+    try:
+        with stage([log]) as staged:
+            open_store().save_trace(staged, "mine")
+        app = open_page(Scenario(trace="mine", window_start="2024-05-20", window_days=1))
+        assert "As served" not in header_names(app)
+        app.selectbox(key="replay-other").set_value("as-served").run()
+        assert not app.exception
+        header, columns = sent(app)
+    finally:
+        close_store()
+    logged = header["policies"][1]
+    assert logged["name"] == "As served" and "weighed nothing" in logged["note"]
+    assert logged["why"][0] == "Its rule: what the log says was served where."
+    assert logged["verdict"] == [
+        "Starts in London",
+        "Stays in London",
+        "Stays in London",
+        "Not served",
+    ]
+    assert logged["why"][3] == reasons.WORDS[reasons.NOT_IN_SCENARIO]
+    n = len(header["deployments"]["label"])
+    here = columns["b_deployment"]
+    assert [columns["b_cached"].reshape(-1, n)[turn, here[turn]] for turn in range(3)] == [
+        0,
+        300,
+        600,
+    ]
+    said = " ".join(one.proto.body for one in app.get("html"))
+    assert "cached tokens are those observed on 4 of 4 turns" in said
+
+
+def header_names(app: AppTest) -> list[str]:
+    return [one["name"] for one in sent(app)[0]["policies"]]
 
 
 def test_a_scenario_that_cannot_be_run_is_explained(open_page: Callable[..., AppTest]) -> None:

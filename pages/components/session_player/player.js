@@ -129,8 +129,14 @@ class Player {
     root.dataset.ready = data.key;
   }
 
+  /** The turn shown, counted from 0 among those that are here. */
   get turn() {
     return this.kept.turn;
+  }
+
+  /** The same as it is called: counted from 1 in the whole conversation. */
+  get shownTurn() {
+    return this.data.before + this.kept.turn + 1;
   }
 
   of(name, side) {
@@ -142,10 +148,10 @@ class Player {
     const { data } = this;
     this.kept.turn = Math.min(this.kept.turn, data.turns - 1);
     this.soFar = [0, 1].map((side) => {
-      let sum = 0;
+      let sum = data.carbonBefore[side];
       return Float64Array.from(this.of("carbon", side), (grams) => (sum += grams));
     });
-    this.total = this.soFar.map((sums) => sums[data.turns - 1]);
+    this.total = data.carbonInAll;
     this.largest = Math.max(...[0, 1].map((side) => this.of("carbon", side).reduce((a, b) => Math.max(a, b), 0)));
     this.mostRecomputed = Math.max(
       1,
@@ -190,8 +196,10 @@ class Player {
       this.find(`.lane-${side} b`).textContent = data.policies[i].name;
       this.find(`.lane-${side} b`).title = data.policies[i].name;
     });
-    this.find(".jump input").max = data.turns;
-    this.find(".jump span").textContent = `of ${number(data.turns)}`;
+    const input = this.find(".jump input");
+    input.min = data.before + 1;
+    input.max = data.before + data.turns;
+    this.find(".jump span").textContent = `of ${number(data.turnsInAll)}`;
     this.find(".speed select").value = String(this.rate);
     this.find(".scale-ends").textContent =
       `${data.intensity.low} to ${data.intensity.high}+ gCO2e/kWh at this hour`;
@@ -331,7 +339,8 @@ class Player {
     on(input, "change", () => {
       this.pause();
       const wanted = Number(input.value);
-      this.go(Number.isFinite(wanted) && input.value !== "" ? Math.round(wanted) - 1 : this.turn);
+      const turn = Math.round(wanted) - 1 - this.data.before;
+      this.go(Number.isFinite(wanted) && input.value !== "" ? turn : this.turn);
     });
     on(this.find(".speed select"), "change", (event) => {
       this.rate = Number(event.target.value);
@@ -410,16 +419,16 @@ class Player {
     this.showCandidates();
     const { data, turn } = this;
     const input = this.find(".jump input");
-    if (input.getRootNode().activeElement !== input) input.value = String(turn + 1);
+    if (input.getRootNode().activeElement !== input) input.value = String(this.shownTurn);
     this.find(".when").textContent = data.when[turn];
-    this.root.dataset.turn = String(turn + 1);
+    this.root.dataset.turn = String(this.shownTurn);
     if (!this.kept.playing) this.speak();
   }
 
   speak() {
     const { data, turn } = this;
     this.find(".spoken").textContent =
-      `Turn ${turn + 1} of ${data.turns}. ` +
+      `Turn ${this.shownTurn} of ${data.turnsInAll}. ` +
       data.policies.map((policy) => `${policy.name}: ${policy.verdict[turn]}.`).join(" ");
   }
 
@@ -434,7 +443,7 @@ class Player {
       lane.querySelector("em").textContent =
         `${mass(data.totalMass, now[i])} of ${mass(data.totalMass, this.total[i])}`;
     });
-    const last = turn === data.turns - 1;
+    const last = this.shownTurn === data.turnsInAll;
     const percent = now[1] > 0 ? 100 * (1 - now[0] / now[1]) : NaN;
     let words = "";
     if (!Number.isFinite(percent)) words = "n/a";
@@ -621,7 +630,7 @@ class Player {
     );
     this.find(".acts").setAttribute(
       "aria-label",
-      `Map at turn ${turn + 1}. User in ${data.users[data.columns.user[turn]].city}. ${said.join(" ")}`,
+      `Map at turn ${this.shownTurn}. User in ${data.users[data.columns.user[turn]].city}. ${said.join(" ")}`,
     );
   }
 
@@ -826,10 +835,10 @@ class Player {
     cursor.style.transform = `translateX(${turn * step + Math.min(0, (step - 4) / 2)}px)`;
     const canvas = this.find("canvas");
     place(canvas, {
-      "aria-valuemin": 1,
-      "aria-valuemax": data.turns,
-      "aria-valuenow": turn + 1,
-      "aria-valuetext": `Turn ${turn + 1} of ${data.turns}: ${data.policies[0].verdict[turn]}, ${mass(
+      "aria-valuemin": data.before + 1,
+      "aria-valuemax": data.before + data.turns,
+      "aria-valuenow": this.shownTurn,
+      "aria-valuetext": `Turn ${this.shownTurn} of ${data.turnsInAll}: ${data.policies[0].verdict[turn]}, ${mass(
         data.turnMass,
         this.of("carbon", 0)[turn],
       )}; ${data.policies[1].name} ${mass(data.turnMass, this.of("carbon", 1)[turn])}`,
@@ -888,7 +897,7 @@ class Player {
       row.className = d === here ? "chosen" : obstacle(d) ? "infeasible" : "";
     });
     this.root.style.setProperty("--chosen", this.colours.policies[side]);
-    this.find("caption").textContent = `Candidates of turn ${turn + 1} as ${policy.name} found them`;
+    this.find("caption").textContent = `Candidates of turn ${this.shownTurn} as ${policy.name} found them`;
     const expected = this.of("expected", side)[turn];
     this.find(".candidates-note").textContent =
       `${number(feasible)} of ${number(count)} feasible, the cheapest first; carbon in ${data.turnMass.unit} CO2e. ` +

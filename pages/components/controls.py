@@ -179,7 +179,10 @@ def data_set_control(where: str) -> None:
     """The trace: built in, or brought by the user."""
     chosen = state.draft()["trace"]
     stored, _ = trace_jobs.stored()  # page Traffic data says why there are none
-    own = {one.name: f"{one.turns:,} turns in {one.sessions:,} sessions" for one in stored}
+    own = {
+        one.name: f"{fmt.plural(one.turns, 'turn')} in {fmt.plural(one.sessions, 'session')}"
+        for one in stored
+    }
     traces = [*BUILTIN_TRACES, *own]
     if chosen not in traces:
         traces.append(chosen)

@@ -135,6 +135,36 @@ def delete_site(name: str) -> None:
     _write([one for one in sites if one.region != name])
 
 
+def stranded_by(series: str) -> dict[str, str]:
+    """Sites of the user, and their zones, that would have no carbon intensity without an import.
+
+    ``series``: the name of the import.
+    """
+    stored = stored_intensity()
+    left = {zone for one in stored if one.name != series for zone in one.zones}
+    left |= set(builtin_series("lifecycle"))
+    lost = {zone for one in stored if one.name == series for zone in one.zones} - left
+    return {site.region: site.zone for site in own_sites() if site.zone in lost}
+
+
+def check_region(name: str) -> None:
+    """Raise :class:`CatalogError` unless ``name`` is a region or city, built in or a site of yours.
+
+    Where another process holds the store, the user's sites cannot be looked at: any name may do.
+    """
+    try:
+        existing_store()
+    except StoreError:
+        return
+    regions = load_catalog().regions.values()
+    known = {one.region for one in regions} | {one.city for one in regions}
+    if name.casefold() not in {one.casefold() for one in known}:
+        raise CatalogError(
+            unknown("region", name, known) + " Command zones lists all of them; a site of your "
+            "own is added by zones --add-site."
+        )
+
+
 def _write(sites: list[Region]) -> None:
     table = pa.table(
         {

@@ -31,6 +31,8 @@ def bring() -> None:
     format_id, options = traces.ask_what_is_not_said()
     if st.button("Check", type="primary", disabled=not files, key="trace-check"):
         trace_jobs.forget(st.session_state.pop(CHECKED, None))
+        if before := st.session_state.get(JOB):
+            before.stop.set()
         names = [file.name for file in files]
         st.session_state[JOB] = trace_jobs.check(files, format_id, options, names)
 
@@ -42,9 +44,10 @@ def watch() -> None:
     if job is None or job.done:
         st.rerun()
         return
-    st.progress(job.share, f"{job.what}: {fmt.number(100 * job.share)} %")
-    if st.button("Stop", key="trace-stop"):
-        job.stop.set()
+    stopping = job.stop.is_set()
+    what = "Stopping" if stopping else job.what
+    st.progress(job.share, f"{what}: {fmt.number(100 * job.share)} %")
+    st.button("Stop", key="trace-stop", on_click=job.stop.set, disabled=stopping)
 
 
 def collect(job: trace_jobs.Job) -> None:

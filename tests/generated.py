@@ -1,6 +1,7 @@
 """Large traces made for tests of speed and memory."""
 
 from collections.abc import Callable, Iterator
+from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -193,7 +194,7 @@ def _claude_code(some: Turns, first: int) -> Iterator[str]:
         requests = []
         for row in rows:
             whole = 6400 + 700 * int(some.turn[row]) + int(some.prompt[row])
-            blocks = ",".join(map(str, range(1, -(-whole // 64) + 1)))
+            blocks = _numbers_to(-(-whole // 64))
             requests.append(
                 f'{{"t": {some.time_s[row] - some.time_s[rows[0]]:.1f}, "type": "s", "model": '
                 f'"m", "in": {whole}, "out": {some.output[row]}, "hash_ids": [{blocks}]}}'
@@ -202,6 +203,11 @@ def _claude_code(some: Turns, first: int) -> Iterator[str]:
             f'{{"id": "trace-{first}-{some.session[rows[0]]}", "block_size": 64, "requests": '
             f"[{', '.join(requests)}]}}\n"
         )
+
+
+@lru_cache(maxsize=4096)
+def _numbers_to(last: int) -> str:
+    return ",".join(map(str, range(1, last + 1)))
 
 
 _RECORDS: dict[str, Callable[[Turns, int], Iterator[str]]] = {

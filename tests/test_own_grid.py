@@ -166,6 +166,24 @@ def test_a_site_may_stand_on_a_grid_of_the_user(tmp_path: Path) -> None:
     assert any("IS" in p.message for p in problems(scenario, load_catalog(), {}))
 
 
+def test_a_series_that_a_site_stands_on_is_not_deleted(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    keep(table(tmp_path / "a.csv", "IS", value=28.0), "iceland", new_zones=("IS",))
+    keep(table(tmp_path / "b.csv"), "london")
+    add_site("Reykjavik", "IS", 64.1, -21.9)
+    add_site("Cork", "GB", 51.9, -8.5)  # has the built-in series as well
+    assert main(["zones", "--delete", "iceland"]) == 2
+    said = capsys.readouterr().err
+    assert "your site Reykjavik (IS)" in said and "--delete-site" in said
+    assert main(["zones", "--delete", "london"]) == 0
+    keep(table(tmp_path / "c.csv", "IS", value=29.0), "again", new_zones=("IS",))
+    assert main(["zones", "--delete", "iceland"]) == 0  # another one is left
+    assert main(["zones", "--delete", "again"]) == 2
+    assert main(["zones", "--delete-site", "Reykjavik"]) == 0
+    assert main(["zones", "--delete", "again"]) == 0
+
+
 @pytest.mark.parametrize(
     ("said", "message"),
     [

@@ -89,6 +89,7 @@ def test_what_could_be_read_is_stored_only_when_asked(
         ["traces", "--export", "nobody", "out.parquet"],
         ["observed", "--trace", "sharegpt"],
         ["import", "trace", "nowhere.csv", "--format", "xml"],
+        ["import", "trace", "nowhere.csv", "--served-region", ""],
     ],
 )
 def test_bad_input_is_one_line(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
@@ -106,6 +107,22 @@ def test_a_built_in_trace_is_said_to_be_one(
 ) -> None:
     assert main(["traces", *arguments]) == 2
     assert "is built in" in capsys.readouterr().err
+
+
+def test_the_region_that_served_must_be_one(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text(f"{HEADER}\na,0,10,5\n")
+    for command in (["import", "trace"], ["validate"]):
+        assert main([*command, str(path), "--served-region", "nowhere"]) == 2
+        said = capsys.readouterr().err
+        assert "Unknown region 'nowhere'" in said and "--add-site" in said
+    assert main(["traces"]) == 0
+    assert "own" not in capsys.readouterr().out.split()
+    for number, name in enumerate(("europe-west2", "london")):  # a city as well, as in a log
+        arguments = ["--name", f"t{number}", "--served-region", name]
+        assert main(["import", "trace", str(path), *arguments]) == 0
 
 
 def test_an_empty_name_is_no_list(capsys: pytest.CaptureFixture[str]) -> None:

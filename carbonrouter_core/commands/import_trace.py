@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from carbonrouter_core.sites import check_region
 from carbonrouter_core.store import open_store
 from carbonrouter_core.traces.importers import IMPORTERS
 from carbonrouter_core.traces.importers.base import ImportOptions
@@ -49,7 +50,12 @@ def add_file_options(parser: Any) -> None:
 
 
 def options_of(options: argparse.Namespace) -> ImportOptions:
-    """What the options say about the files."""
+    """What the options say about the files.
+
+    Raises :class:`CatalogError` for a region that is none: its turns could not be charged.
+    """
+    if options.served_region is not None:
+        check_region(options.served_region)
     return ImportOptions(served_region=options.served_region, keep_dates=not options.without_dates)
 
 

@@ -8,7 +8,7 @@ from typing import Any
 from carbonrouter_core.carbon_intensity import BASES, builtin_series, utc_text
 from carbonrouter_core.errors import InputError, StoreError
 from carbonrouter_core.intensity.stored import delete_intensity, stored_intensity
-from carbonrouter_core.sites import add_site, delete_site, load_catalog
+from carbonrouter_core.sites import add_site, delete_site, load_catalog, stranded_by
 
 
 def add_to(commands: Any) -> None:
@@ -34,6 +34,13 @@ def add_to(commands: Any) -> None:
 
 def _zones(options: argparse.Namespace) -> None:
     if options.delete is not None:
+        if stranded := stranded_by(options.delete):
+            sites = ", ".join(f"{name} ({zone})" for name, zone in stranded.items())
+            raise InputError(
+                f"{options.delete!r} is not deleted: without it there is no carbon intensity for "
+                f"your site {sites}. Delete the site first (--delete-site), or import another "
+                "series of its zone."
+            )
         delete_intensity(options.delete)
         print(f"deleted {options.delete}")
     elif options.add_site is not None:

@@ -26,17 +26,17 @@ Result = TypeVar("Result")
 def worked_ahead(work: Callable[[Part], Result], parts: Iterable[Part]) -> Iterator[Result]:
     """``work(part)`` of each of ``parts``, in order; an error comes up in its place."""
     waiting: deque[Future[Result]] = deque()
-    with ThreadPoolExecutor(WORKERS, thread_name_prefix="import") as threads:
-        try:
-            for part in parts:
-                waiting.append(threads.submit(work, part))
-                if len(waiting) > AHEAD:
-                    yield waiting.popleft().result()
-            while waiting:
+    threads = ThreadPoolExecutor(WORKERS, thread_name_prefix="import")
+    try:
+        for part in parts:
+            waiting.append(threads.submit(work, part))
+            if len(waiting) > AHEAD:
                 yield waiting.popleft().result()
-        finally:
-            for future in waiting:
-                future.cancel()
+        while waiting:
+            yield waiting.popleft().result()
+    finally:
+        # who stops waits for no part: what still runs touches nothing but its own bytes
+        threads.shutdown(wait=False, cancel_futures=True)
 
 
 def parts_ahead(

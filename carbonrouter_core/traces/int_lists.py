@@ -64,7 +64,8 @@ def take_out(chunk: bytes) -> tuple[bytes, IntLists]:
     data = np.frombuffer(chunk, np.uint8)
     text = np.empty(_ROOM * len(data), np.uint8)
     numbers = np.empty(len(data) // 2 + 1, np.int64)
-    offsets = np.zeros(len(data) // 3 + 2, np.int64)
+    offsets = np.empty(len(data) // 3 + 2, np.int64)
+    offsets[0] = 0
     size, lists = _take_out(data, text, numbers, offsets)
     used = offsets[: lists + 1].copy()
     return text[:size].tobytes(), IntLists(numbers[: used[-1]].copy(), used)

@@ -10,6 +10,7 @@ import json
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -22,7 +23,7 @@ import pyarrow.parquet as pq
 from carbonrouter_core.errors import TraceError
 from carbonrouter_core.traces.json_lists import ListLines
 
-CHUNK_BYTES = 8 * 2**20
+CHUNK_BYTES = 4 * 2**20
 """Bytes of whole lines handed on at a time."""
 MAX_RECORD_BYTES = 32 * 2**20
 """A longer line or JSON value is refused: it is no record, and would fill the memory."""
@@ -92,7 +93,7 @@ class Source:
 
         Raises :class:`TraceError` for an empty file and for what is no table of turns.
         """
-        with self.open() as stream:
+        with self.open() as (stream, _):
             start, cut = _read(stream, HEAD_BYTES, self.compression is not None)
         if cut and not start.strip():
             raise self.error(f"{_CUT}; nothing of it could be unpacked.")
@@ -172,16 +173,20 @@ class Source:
     def _unpacked(self) -> Any:
         """The unpacked content as a file that can be read from any place, gone once closed."""
         file = tempfile.TemporaryFile()  # noqa: SIM115  (the table reads on from it)
-        with self.open() as stream:
+        with self.open() as (stream, _):
             shutil.copyfileobj(stream, file, CHUNK_BYTES)
         return file
 
-    def open(self) -> Any:
-        """The unpacked content as a binary stream."""
-        try:
-            return pa.input_stream(str(self.path), compression=self.compression)
-        except (pa.ArrowException, OSError) as error:
-            raise self.error(f"this cannot be opened: {_first_line(error)}") from error
+    @contextmanager
+    def open(self) -> Iterator[tuple[Any, Any]]:
+        """The unpacked content as a binary stream, and the file itself: how far it is read."""
+        packed = self.compression  # which says so where there is no such file
+        with self.path.open("rb") as file:
+            if packed is None:
+                yield file, file
+            else:
+                with pa.CompressedInputStream(file, packed) as stream:
+                    yield stream, file
 
     def parquet_batches(
         self, columns: list[str], progress: Progress, rows: int = PARQUET_ROWS
@@ -259,17 +264,16 @@ def record_chunks(
 
 def _blocks(source: Source, progress: Progress) -> Iterator[tuple[bytes, bool, bool]]:
     """The unpacked content in blocks; whether one is the last, and whether the file broke off."""
-    size, seen, packed = max(1, source.path.stat().st_size), 0, source.compression is not None
-    with source.open() as stream:
+    size, first = max(1, source.path.stat().st_size), True
+    with source.open() as (stream, file):
         while True:
-            block, cut = _read(stream, CHUNK_BYTES, packed)
+            block, cut = _read(stream, CHUNK_BYTES, source.compression is not None)
             last = cut or not block
-            yield block if seen else block.removeprefix(_BOM), last, cut
+            yield block.removeprefix(_BOM) if first else block, last, cut
             if last:
                 return
-            seen += len(block)
-            # how far a packed file has been read is not known: a typical ratio stands in
-            progress(min(0.99, seen / (size * (6 if packed else 1))))
+            first = False
+            progress(file.tell() / size)
 
 
 def json_values(

@@ -22,7 +22,7 @@ from carbonrouter_core.intensity.stored import (
     save_intensity,
     stored_intensity,
 )
-from carbonrouter_core.sites import known_zones
+from carbonrouter_core.sites import known_zones, stranded_by
 from pages.components import cache, page
 from pages.components import formatting as fmt
 from pages.components.traces import KIND_NAMES
@@ -216,7 +216,14 @@ def show_stored() -> None:
         page.note(f"At most {PREVIEW_DAYS} whole days (UTC) are shown.")
     with st.popover("Delete"):
         st.markdown(f"Delete **{fmt.plain(name)}**? Built-in series of its zones are used again.")
-        if st.button("Yes, delete it", key="grid-delete"):
+        stranded = stranded_by(name)
+        for site, zone in stranded.items():
+            st.warning(
+                f"Your site {fmt.plain(site)} stands on {fmt.plain(zone)}, which has no other "
+                "carbon intensity. Delete the site first, or bring another series of its zone.",
+                icon=":material/warning:",
+            )
+        if st.button("Yes, delete it", key="grid-delete", disabled=bool(stranded)):
             delete_intensity(name)
             cache.forget()
             st.rerun()

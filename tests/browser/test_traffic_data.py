@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import gzip
+import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -67,3 +70,43 @@ def test_a_log_is_checked_confirmed_used_and_deleted(
     # the scenario that used it has gone back to the built-in chats
     expect(page.get_by_text("exactly as preset")).to_be_visible()
     assert tab.foreign_requests() == []
+
+
+def test_a_long_import_shows_how_far_it_is_and_can_be_stopped(
+    open_tab: Callable[..., Tab], tmp_path: Path
+) -> None:
+    # block hashes that are no numbers are read record by record: far longer than it takes to stop
+    parts = {"sys_prompt": [f"{i:x}" for i in range(200)], "user_input": ["a"]}
+    records = "".join(
+        json.dumps(
+            {
+                "timestamp": str(i),
+                "input_length": 3000,
+                "output_length": 9,
+                "hash_ids": parts,
+                "session_id": f"s{i}",
+            }
+        )
+        + "\n"
+        for i in range(2000)
+    )
+    long = tmp_path / "long.jsonl.gz"
+    long.write_bytes(gzip.compress(records.encode()) * 200)  # 320 MB once it is unpacked
+    tab = open_tab(menu="Traffic data", drawn="[data-testid=stFileUploader]")
+    page = tab.page
+    page.set_default_timeout(FIRST_RUN_MS)
+    expect.set_options(timeout=FIRST_RUN_MS)
+    page.locator("[data-testid=stFileUploader] input[type=file]").set_input_files(str(long))
+    check = page.get_by_role("button", name="Check")
+    expect(check).to_be_enabled()
+    check.click()
+    bar = page.get_by_test_id("stProgress")
+    expect(bar).to_contain_text(re.compile("Reading and checking: [1-9]"))
+    seen = bar.inner_text()
+    expect(bar).not_to_have_text(seen)  # it goes on
+    page.get_by_role("button", name="Stop").click()
+    expect(page.get_by_text("Stopped; nothing was stored.")).to_be_visible()
+    expect(bar).to_have_count(0)
+    expect(page.get_by_role("button", name="Delete", exact=True)).to_have_count(0)
+    expect(check).to_be_enabled()  # and the page can be used
+    assert tab.errors == []

@@ -15,7 +15,7 @@ from carbonrouter_core import Scenario
 from carbonrouter_core.intensity.stored import stored_intensity
 from carbonrouter_core.sites import own_sites
 from carbonrouter_core.store import close_store
-from pages.components import grid_jobs
+from pages.components import grid_import, grid_jobs
 
 ROOT = Path(__file__).resolve().parents[2]
 TIMEOUT_S = 180
@@ -100,7 +100,9 @@ def test_a_newcomer_sees_what_is_used_and_what_the_grids_look_like(
     assert not (tmp_path / "home").exists()
 
 
-def test_a_series_from_upload_to_use_to_gone(open_page: Callable[..., AppTest]) -> None:
+def test_a_series_from_upload_to_use_to_gone(
+    open_page: Callable[..., AppTest], monkeypatch: pytest.MonkeyPatch
+) -> None:
     app = bring(open_page(), table())
     assert "sound and can be stored" in words(app)
     assert stored_intensity() == []  # nothing before it is confirmed
@@ -115,7 +117,12 @@ def test_a_series_from_upload_to_use_to_gone(open_page: Callable[..., AppTest]) 
     app.switch_page("pages/overview.py").run()
     assert not app.exception
     assert any("from your series" in note for note in words(app).split("\n"))
-    app.switch_page("pages/data_grid.py").run()
+    with monkeypatch.context() as patched:  # a site of the user stands on it
+        patched.setattr(grid_import, "stranded_by", lambda name: {"Cork": "IE"})
+        app.switch_page("pages/data_grid.py").run()
+        assert app.button(key="grid-delete").disabled
+        assert "Your site Cork stands on IE" in words(app)
+    app.run()
     app.button(key="grid-delete").click().run()
     assert stored_intensity() == []
     assert set(frame(app, "Used")["Used"]) == {"built in"}

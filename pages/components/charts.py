@@ -77,6 +77,11 @@ def lay_out(
         height=round(height * (PRESENT_GROWTH if present else 1.0)),
         margin={"l": left, "r": 12, "t": 92 if present else 66, "b": bottom},
     )
+    # Else the title of a colour bar is larger than any other text of the chart.
+    figure.update_traces(
+        colorbar_title_font_size=figure.layout.template.layout.font.size,
+        selector={"type": "heatmap"},
+    )
 
 
 def file_name(*words: str) -> str:

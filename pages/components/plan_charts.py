@@ -46,7 +46,7 @@ def typical_day(
         day,
         cities(load.regions),
         title=f"A typical day: {what}",
-        subtitle=f"{theme.name(load.policy_id)}; {scale.unit} in each hour, mean over the window",
+        subtitle=f"{theme.name(load.policy_id)}; mean {scale.unit} in each hour",
         unit=scale.unit,
         colours=AMOUNT_COLOURS,
         span=(0.0, float(day.max()) or 1.0),

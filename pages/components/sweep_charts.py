@@ -184,16 +184,19 @@ def line(
         ),
     )
     now = one.get(Point(asked.scenario))
+    said = []
     if now is not None and known and (not one.numeric or min(x) <= now <= max(x)):
+        said.append("Dashed line: as the scenario stands")
         figure.add_vline(x=_place(one, now), line={"color": colours.muted, "dash": "dash"})
     for crossing in crossings:
         figure.add_vline(x=crossing, line={"color": colours.text, "width": 2})
     figure.add_hline(y=0, line={"color": colours.axis, "width": 1.5})
-    subtitle = "Dashed line: as the scenario stands"
+    if crossings:
+        said.append("Solid line: no difference there")
     charts.lay_out(
         figure,
         title=_title(asked),
-        subtitle=subtitle + ("; solid: no difference there" if crossings else ""),
+        subtitle="; ".join(said) or "The scenario itself lies outside of these values",
         height=440,
         present=present,
     )
@@ -265,7 +268,7 @@ def grid(run: Run, *, present: bool = False) -> Chart:
     charts.lay_out(
         figure,
         title=_title(asked),
-        subtitle="CO2e saved in %; orange: more, purple: less",
+        subtitle="CO2e saved in %; orange: emits more, purple: less",
         height=170 + 46 * len(rows),
         present=present,
     )

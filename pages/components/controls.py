@@ -69,8 +69,7 @@ def _load_preset() -> None:
 
 def _preset_control(*, changed: bool) -> None:
     names = list(core.PRESETS)
-    if st.session_state.get("control_preset") != st.session_state[state.PRESET_KEY]:
-        st.session_state["control_preset"] = st.session_state[state.PRESET_KEY]
+    state.fill("control_preset", st.session_state[state.PRESET_KEY])
     st.selectbox(
         "Preset",
         names,
@@ -93,8 +92,7 @@ def _keep_router() -> None:
 
 def _router_control() -> None:
     key = "control_router"
-    if st.session_state.get(key) != router():
-        st.session_state[key] = router()
+    state.fill(key, router())
     st.radio(
         "Router",
         cache.ROUTERS,

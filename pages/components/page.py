@@ -15,7 +15,7 @@ from pathlib import Path
 import streamlit as st
 
 import carbonrouter_core as core
-from pages.components import cache, controls, replays, sharing, theme
+from pages.components import cache, controls, replays, sharing, state, theme
 from pages.components import formatting as fmt
 
 ASSETS = Path(__file__).resolve().parents[2] / "assets"
@@ -48,6 +48,7 @@ def start(title: str, *, brief: bool = False) -> Page:
             st.html(sheet)
     colours = theme.palette()
     st.html(f"<style>:root {{--cr-page: {colours.background}; --cr-sea: {colours.sea}}}</style>")
+    state.note_page(title)
     sharing.take_link()  # before anything asks for the scenario
     bar = st.container(key="scenario-bar", horizontal=True, vertical_alignment="center")
     with bar:

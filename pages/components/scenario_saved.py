@@ -37,8 +37,7 @@ def draw() -> None:
 
 def _presets() -> None:
     key = "scenario_preset"
-    if st.session_state.get(key) != state.preset().name:
-        st.session_state[key] = state.preset().name
+    state.fill(key, state.preset().name)
     bar = st.container(horizontal=True, vertical_alignment="bottom")
     bar.segmented_control(
         "Start from a preset",

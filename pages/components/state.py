@@ -29,6 +29,7 @@ SCENARIO_KEY = "scenario"
 PRESET_KEY = "preset_name"
 ROUTER_KEY = "router"
 DRAFT_KEY = "scenario_draft"
+_PAGE_KEY, _FRESH_KEY = "page-drawn", "page-fresh"
 
 DATA_SET_NAMES = {"sharegpt": "Chat", "claude-code": "Coding agents"}
 COPIES_NAMES = {
@@ -133,6 +134,24 @@ def _keep(field: str, key: str, to_field: Callable[[Any], Any]) -> None:
     change(field, to_field(st.session_state[key]))
 
 
+def note_page(title: str) -> None:
+    """Note which page is drawn, before any of its widgets is."""
+    st.session_state[_FRESH_KEY] = st.session_state.get(_PAGE_KEY) != title
+    st.session_state[_PAGE_KEY] = title
+
+
+def fill(key: str, value: Any) -> None:
+    """Give the widget ``key`` its value before it is drawn.
+
+    Only where it has another one: setting it moves the widget under the user's hand. And on a
+    page that has just been opened: its widgets are new to the browser, and one that was filled
+    on the page before, and never touched there, would begin at its lowest value.
+    """
+    fresh = st.session_state.get(_FRESH_KEY, True)
+    if fresh or key not in st.session_state or st.session_state[key] != value:
+        st.session_state[key] = value
+
+
 def bound(
     where: str,
     field: str,
@@ -142,10 +161,7 @@ def bound(
     """Arguments that tie a widget to a field of the draft, both ways; ``where`` it stands tells
     it from others of the same field."""
     key = f"{where}_{field}"
-    value = to_widget(draft()[field])
-    # Set only where it differs: setting it moves the widget under the user's hand.
-    if key not in st.session_state or st.session_state[key] != value:
-        st.session_state[key] = value
+    fill(key, to_widget(draft()[field]))
     return {"key": key, "on_change": _keep, "args": (field, key, to_field)}
 
 

@@ -72,6 +72,24 @@ def test_bars_stand_without_the_policy_whose_replay_was_stopped(
     assert not any("hindsight optimum" in alt.lower() for alt in alts)
 
 
+def test_controls_show_the_scenario_on_every_page_that_is_opened(
+    open_app: Callable[..., AppTest],
+) -> None:
+    scenario = PRESETS["Prompt cache"].replace(gate_threshold=0.4, quality_floor=0.6, window_days=3)
+    app = open_app(scenario, preset_name="Prompt cache", router=PUBLISHED)
+    for page in ("data_traces", "report", "data_grid", "report"):
+        app.switch_page(f"pages/{page}.py").run()
+        assert not app.exception
+        sliders = [
+            app.slider(key=f"control_{name}")
+            for name in ("gate_threshold", "quality_floor", "idle_s", "window_days")
+        ]
+        assert [one.value for one in sliders] == [0.4, 0.6, 10.0, 3], page
+        assert app.selectbox(key="control_preset").value == "Prompt cache", page
+        assert app.radio(key="control_router").value == PUBLISHED, page
+        assert app.multiselect(key="control_regions").value == list(scenario.regions), page
+
+
 def test_a_newcomer_sees_the_saving_a_map_and_charts(open_app: Callable[..., AppTest]) -> None:
     app = open_app()
 

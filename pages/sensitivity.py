@@ -11,8 +11,8 @@ from pages.components import cache, page, sweep_choice, sweep_progress, sweep_re
 JOB = "sensitivity-job"
 EMPTY = (
     "Every saving rests on choices and on measured factors. Here you see which of them it hangs "
-    "on. Press <b>Run</b>: the first picture takes some seconds, on a sample of the conversations; "
-    "ask for all of them once you know what you look for."
+    "on. Press <b>Run</b>: it takes some seconds, longer for a large trace, where a sample of the "
+    "conversations shows what to look for before all of them are asked."
 )
 
 

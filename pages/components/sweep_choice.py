@@ -32,6 +32,9 @@ MEANING = {
 HALVES = {"test": "those nothing was learned from", "all": "all of them"}
 SAMPLE_TURNS = 8_000
 """Turns of a sample, about: a few seconds for all inputs at two values each."""
+ALL_TURNS = 100_000
+"""Up to so many turns all sessions are asked for at first: a sample of the built-in chats can
+say 42 % where all of them say 31 %, and all inputs at two values take half a minute at most."""
 DRAWS = (50, 100, 200, 500)
 FIRST_SECOND = "quality_floor"
 KEY = "sensitivity"
@@ -73,7 +76,8 @@ def _question(shown: page.Page) -> tuple[str, Question]:
     sizes = {"sample": f"a sample of {few:,}", "all": f"all {trace.n_sessions:,}"}
     if few == trace.n_sessions:
         del sizes["sample"]
-    size = _select(row, "Sessions", "size", list(sizes), next(iter(sizes)), sizes.__getitem__, 190)
+    usual = "all" if trace.n_turns <= ALL_TURNS else next(iter(sizes))
+    size = _select(row, "Sessions", "size", list(sizes), usual, sizes.__getitem__, 190)
     half = _select(row, "Figures of", "half", list(HALVES), "test", HALVES.__getitem__, 270)
     sample = few if size == "sample" else None
     return policy_id, Question((policy_id, baseline), baseline, half, sample)

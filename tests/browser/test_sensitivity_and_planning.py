@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import expect
 
-from carbonrouter_core import Scenario, compare, find_trace, planning, sensitivity
+from carbonrouter_core import Scenario, compare, planning, sensitivity
 from carbonrouter_core.sweep import Axis, Question, Sweep, run_points
-from pages.components import cache, plan_choice, sweep_choice
+from pages.components import cache, plan_choice
 from pages.components import formatting as fmt
 
 from .tab import FIRST_RUN_MS, Tab
@@ -39,9 +39,7 @@ def test_a_sweep_runs_to_its_end_whatever_is_clicked_meanwhile(open_tab: OpenTab
     tab.shot("sensitivity-line")
 
     scenario = Scenario()
-    trace = find_trace(scenario.trace)
-    sample = sweep_choice.sample_sessions(trace.n_sessions, trace.n_turns)
-    question = Question((ROUTER, "faircarbon"), sample=sample)
+    question = Question((ROUTER, "faircarbon"))  # all sessions, unless a sample is asked for
     axis = Axis("idle_s", sensitivity.spaced_values("idle_s", 9))
     points = Sweep(scenario, (axis,), question).points()
     outcomes = dict(run_points(points, question, own_series={}))  # the app holds the store

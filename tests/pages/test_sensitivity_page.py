@@ -31,6 +31,7 @@ JOB = "sensitivity-job"
 ROUTER = cache.ROUTERS[0]
 SESSIONS = 200
 """Sessions of the sample in these tests."""
+ALL_TURNS = sweep_choice.ALL_TURNS
 QUESTION = Question((ROUTER, "faircarbon"), sample=SESSIONS)
 
 OpenPage = Callable[..., AppTest]
@@ -51,6 +52,7 @@ def open_page(
     """Opens the page in a browser tab of its own, with small samples and an empty store."""
     monkeypatch.setenv("CARBONROUTER_HOME", str(tmp_path / "home"))
     monkeypatch.setattr(sweep_choice, "sample_sessions", lambda sessions, turns: SESSIONS)
+    monkeypatch.setattr(sweep_choice, "ALL_TURNS", 0)  # the built-in trace is a large one here
 
     def start(choices: Mapping[str, object] = MappingProxyType({}), **more: object) -> AppTest:
         app = AppTest.from_file(str(ROOT / "app.py"), default_timeout=TIMEOUT_S)
@@ -367,6 +369,17 @@ def test_a_tornado_without_a_result_at_one_end_says_so() -> None:
     table = sweep_words.tornado_table(bars)
     assert "no data" in set(table["Cannot run"])
     assert "n/a at" in sweep_charts.tornado(run, bars).alt
+
+
+def test_all_sessions_are_asked_for_unless_the_trace_is_large(
+    open_page: OpenPage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A first figure must not differ from the Overview's by the luck of a sample."""
+    app = open_page()
+    assert app.selectbox(key="sensitivity-size").value == "sample"
+    monkeypatch.setattr(sweep_choice, "ALL_TURNS", ALL_TURNS)
+    app = open_page()
+    assert app.selectbox(key="sensitivity-size").value == "all"
 
 
 def test_a_sample_is_of_about_so_many_turns() -> None:

@@ -289,7 +289,9 @@ class Comparison:
             some = served[first : first + BLOCK_ROWS]
             region = fleet.region[decided[some]]
             share[first : first + BLOCK_ROWS] = self.prepared.estimated_share(some, region)
-        kwh = run.charges.energy_kwh[served]
+        kwh = run.charges.energy_kwh
+        if len(served) < len(kwh):
+            kwh = kwh[served]
         if not kwh.any():
             return None
         value = float(np.average(share, weights=kwh))

@@ -142,6 +142,9 @@ def difference(store: Store, first: StoredRun, second: StoredRun) -> Difference:
     )
 
 
-def _decisions(comparison: Comparison) -> pa.Table:
-    nothing = schema_of(_KEPT).empty_table()
-    return pa.concat_tables([nothing, *(to_table(_KEPT, rows) for rows in decisions(comparison))])
+def _decisions(comparison: Comparison) -> pa.RecordBatchReader:
+    """A row for each served turn of each policy, made a chunk at a time."""
+    batches = (
+        batch for rows in decisions(comparison) for batch in to_table(_KEPT, rows).to_batches()
+    )
+    return pa.RecordBatchReader.from_batches(schema_of(_KEPT), batches)

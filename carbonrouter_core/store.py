@@ -489,7 +489,9 @@ class Store:
 
     # --- Runs --------------------------------------------------------------------------------
 
-    def save_run(self, run: StoredRun, decisions: pa.Table | None = None) -> StoredRun:
+    def save_run(
+        self, run: StoredRun, decisions: pa.Table | pa.RecordBatchReader | None = None
+    ) -> StoredRun:
         """Store a run and its decisions (any table); returns it with its id and time."""
         checked_name(run.name)
         with self.transaction() as cursor:
@@ -646,7 +648,7 @@ class Store:
         cursor.execute(f"DROP TABLE table_{int(key)}")
         cursor.execute("DELETE FROM tables WHERE id = $1", [key])
 
-    def _write_table(self, cursor: Any, name: str, table: pa.Table) -> None:
+    def _write_table(self, cursor: Any, name: str, table: pa.Table | pa.RecordBatchReader) -> None:
         cursor.register("chunk", table)
         cursor.execute(f"CREATE TABLE {name} AS SELECT * FROM chunk")
         cursor.unregister("chunk")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from html import escape
 
 import numpy as np
@@ -21,6 +21,16 @@ PEAKS = (
     "are multiplied with the volume, so that a small trace scaled up many times overstates it: "
     "plan for something between the peak of the typical day and this."
 )
+
+
+def _table(name: str, heads: Sequence[str], rows: str) -> str:
+    """A table that can be scrolled sideways by touch and by key; ``rows`` is markup of ours."""
+    head = "".join(f'<th scope="col">{escape(one)}</th>' for one in heads)
+    return (
+        f'<div class="cr-wide" tabindex="0" role="region" aria-label="{escape(name)}">'
+        f'<table class="cr-table cr-figures"><thead><tr>{head}</tr></thead>'
+        f"<tbody>{rows}</tbody></table></div>"
+    )
 
 
 def money(amount: float) -> str:
@@ -78,12 +88,9 @@ def totals_html(loads: Mapping[str, HourlyLoad], choice: Choice) -> str:
             f"</td><td>{scaled(energy_kwh / HOURS_PER_DAY, power)}</td>"
             f"<td>{mass.text(carbon_g)}</td><td>{against}</td><td>{money(cost)}</td></tr>"
         )
-    return (
-        '<div class="cr-wide"><table class="cr-table cr-figures"><thead><tr><th>Policy</th>'
-        "<th>Energy a day</th><th>Mean power</th><th>CO2e a day</th>"
-        f"<th>Against {escape(theme.name(choice.against))}</th><th>Cost of carbon a day</th></tr>"
-        f"</thead><tbody>{rows}</tbody></table></div>"
-    )
+    against = f"Against {theme.name(choice.against)}"
+    heads = ("Policy", "Energy a day", "Mean power", "CO2e a day", against, "Cost of carbon a day")
+    return _table("Policies at this volume", heads, rows)
 
 
 def regions_html(load: HourlyLoad) -> str:
@@ -104,12 +111,9 @@ def regions_html(load: HourlyLoad) -> str:
             f"<td>{scaled(row.typical_peak_kw, power)}<small>{typical}</small></td>"
             f"<td>{scaled(row.peak_kw, power)}<small>{peak}</small></td></tr>"
         )
-    return (
-        '<div class="cr-wide"><table class="cr-table cr-figures"><thead><tr><th>Region</th>'
-        "<th>Energy a day</th><th>CO2e a day</th><th>Mean power</th>"
-        "<th>Peak of the typical day</th><th>Highest hour of the window</th></tr></thead>"
-        f"<tbody>{rows}</tbody></table></div>"
-    )
+    heads = ("Region", "Energy a day", "CO2e a day", "Mean power")
+    heads += ("Peak of the typical day", "Highest hour of the window")
+    return _table("Peaks by region", heads, rows)
 
 
 def moved(power_kw: np.ndarray, regions: tuple[str, ...], choice: Choice) -> str:
@@ -161,7 +165,6 @@ def year_html(years: Mapping[str, YearProjection], choice: Choice) -> str:
     day = fmt.Mass.for_largest(
         max(s["carbon_g_per_day"] for y in years.values() for s in y.seasons)
     )
-    head = "".join(f"<th>A day from {one['window_start']}</th>" for one in seasons)
     rows = ""
     for name, one in years.items():
         change = fmt.change_percent(one.carbon_g, years[choice.against].carbon_g)
@@ -173,9 +176,6 @@ def year_html(years: Mapping[str, YearProjection], choice: Choice) -> str:
             f"</td><td>{mass.text(one.carbon_g)}</td><td>{against}</td><td>{money(cost)}</td>"
             f"{cells}</tr>"
         )
-    return (
-        '<div class="cr-wide"><table class="cr-table cr-figures"><thead><tr><th>Policy</th>'
-        "<th>Energy a year</th><th>CO2e a year</th>"
-        f"<th>Against {escape(theme.name(choice.against))}</th><th>Cost of carbon</th>{head}</tr>"
-        f"</thead><tbody>{rows}</tbody></table></div>"
-    )
+    heads = ("Policy", "Energy a year", "CO2e a year", f"Against {theme.name(choice.against)}")
+    heads += ("Cost of carbon", *(f"A day from {one['window_start']}" for one in seasons))
+    return _table("Policies over the year", heads, rows)

@@ -196,7 +196,7 @@ def line(
     charts.lay_out(
         figure,
         title=_title(asked),
-        subtitle="; ".join(said) or "The scenario itself lies outside of these values",
+        subtitle="; ".join(said) or "The scenario itself is at none of these values",
         height=440,
         present=present,
     )

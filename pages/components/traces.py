@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import tempfile
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from html import escape
 from pathlib import Path
 from typing import Any
@@ -13,6 +15,9 @@ import streamlit as st
 
 import carbonrouter_core as core
 from carbonrouter_core.observed import (
+    Against,
+    CacheError,
+    IdleFit,
     against_as_served,
     cache_error,
     fit_idle_s,
@@ -20,15 +25,19 @@ from carbonrouter_core.observed import (
 )
 from carbonrouter_core.policies import AS_SERVED
 from carbonrouter_core.results import LENGTH_BUCKETS
+from carbonrouter_core.simulation import Progress
 from carbonrouter_core.store import StoredTrace, open_store
 from carbonrouter_core.traces.builtin import BUILTIN_TRACES
 from carbonrouter_core.traces.importers import IMPORTERS
 from carbonrouter_core.traces.importers.base import ImportOptions
 from carbonrouter_core.traces.report import LONG_SESSION_TURNS, TraceReport
-from pages.components import controls, page, trace_jobs
+from pages.components import controls, page, replays, trace_jobs
 from pages.components import formatting as fmt
 
 PREVIEW_ROWS = 200
+ROUTER = "carbonrouter"
+"""What a log's own routing is held against: the published rule."""
+OBSERVED = "trace-observed-for"
 KIND_NAMES = {
     "refused": "Refused",
     "unreadable": "Cannot be read",
@@ -235,14 +244,41 @@ def exported(name: str, stored_at: datetime) -> bytes:
 # --- What was observed -----------------------------------------------------------------------
 
 
+@dataclass(frozen=True)
+class Observed:
+    """What a log says of its own routing; what it does not say is None."""
+
+    against: Against | None
+    notes: tuple[str, ...]
+    error: CacheError | None
+    fit: IdleFit | None
+
+
+@st.cache_resource(max_entries=8, show_spinner=False)
+def _observe(scenario_key: str, _scenario: core.Scenario, _progress: Progress) -> Observed:
+    prepared = core.prepare(_scenario)
+    trace = prepared.placed.trace
+    against, notes = None, ()
+    if has_served(trace):
+        runs = {
+            AS_SERVED.id: core.run_policy(prepared, AS_SERVED.id),
+            ROUTER: core.run_policy(prepared, ROUTER, _progress),
+        }
+        against = against_as_served(core.Comparison(prepared, runs), ROUTER)
+        notes = runs[AS_SERVED.id].notes
+    if trace.cached_tokens_observed is None:
+        return Observed(against, notes, None, None)
+    error = cache_error(prepared.placed, _scenario.idle_s, _scenario.copies)
+    return Observed(against, notes, error, fit_idle_s(prepared.placed))
+
+
 def show_observed(scenario: core.Scenario) -> None:
     """What the log's own routing emitted against CarbonRouter, and the cache model's error."""
-    prepared = core.prepare(scenario)
-    trace = prepared.placed.trace
-    if has_served(trace):
-        runs = {name: core.run_policy(prepared, name) for name in (AS_SERVED.id, "carbonrouter")}
-        comparison = core.Comparison(prepared, runs)
-        against = against_as_served(comparison, "carbonrouter")
+    found = replays.wait(
+        ("observed", scenario.key), "Replaying the log", partial(_observe, scenario.key, scenario)
+    )
+    if found.against is not None:
+        against = found.against
         mass = fmt.Mass.for_largest(against.as_served_g)
         if against.saving.value_percent is None:
             st.markdown("No session of this log can be charged in full in this scenario.")
@@ -255,11 +291,11 @@ def show_observed(scenario: core.Scenario) -> None:
                 f"**{mass.text(against.policy_g)}**, {less}"
                 f" (95 % interval {fmt.between(*against.saving[1:])})."
             )
-        page.note(*(plain_html(note) for note in comparison.runs[AS_SERVED.id].notes))
-    if trace.cached_tokens_observed is not None:
-        error = cache_error(prepared.placed, scenario.idle_s, scenario.copies)
-        st.markdown(f"**Cache model against the log:** {fmt.plain(str(error))}.")
-        fit = fit_idle_s(prepared.placed)
+        page.note(*(plain_html(note) for note in found.notes))
+        page.note("Page Session replay shows it turn by turn: choose As served there.")
+    if found.error is not None and found.fit is not None:
+        fit = found.fit
+        st.markdown(f"**Cache model against the log:** {fmt.plain(str(found.error))}.")
         st.markdown(
             f"**Best fit:** a cache lifetime of {fmt.minutes(fit.lowest_idle_s)} to "
             f"{fmt.minutes(fit.highest_idle_s)}, kept {controls.COPIES_NAMES[fit.best.copies]}; "
@@ -342,5 +378,7 @@ def _observed(scenario: core.Scenario, one: StoredTrace) -> None:
         return
     with st.expander("What your own routing emitted"):
         if st.button("Charge the log as it was served", key="trace-observed"):
+            st.session_state[OBSERVED] = scenario.key
+        if st.session_state.get(OBSERVED) == scenario.key:  # whatever is clicked meanwhile
             with page.guard(), page.busy("Replaying the log\N{HORIZONTAL ELLIPSIS}"):
                 show_observed(scenario)

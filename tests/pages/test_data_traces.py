@@ -114,6 +114,8 @@ def test_a_trace_with_dates_brings_its_window(
     assert "your own routing emitted" in words(app)
     assert "no GPU type" in words(app)
     assert "Cache model against the log" in words(app)
+    app.run()  # whatever is clicked next
+    assert "your own routing emitted" in words(app)
 
 
 def test_a_wrong_file_says_where_and_cannot_be_stored(open_page: Callable[[], AppTest]) -> None:

@@ -344,6 +344,19 @@ def test_words_of_a_line_name_the_ends_and_the_losses() -> None:
     )
 
 
+def test_a_line_names_the_lines_that_are_drawn_and_no_other() -> None:
+    def subtitle(name: str, values: tuple[float, ...], crossings: tuple[float, ...] = ()) -> str:
+        run = made(sweep_jobs.LINE, [1.0, 2.0], axes=(Axis(name, values),))
+        points = list(zip(values, run.outcomes(), strict=True))
+        chart = sweep_charts.line(run.asked, SWEEP_INPUTS[name], points, crossings)
+        return str(chart.figure.layout.title.subtitle.text)
+
+    assert subtitle("idle_s", (120.0, 7200.0)) == "Dashed line: as the scenario stands"
+    assert "Solid line" in subtitle("idle_s", (120.0, 7200.0), (600.0,))
+    # the scenario has no ceiling, so there is nothing to mark
+    assert "line" not in subtitle("latency_ceiling_ms", (5000.0, 60000.0))
+
+
 def test_a_heat_map_leaves_out_what_cannot_run() -> None:
     axes = (Axis("copies", ("latest", "all")), Axis("quality_floor", (0.5, 0.8)))
     run = made(sweep_jobs.GRID, [1.0, 2.0, None, -4.0], axes=axes)

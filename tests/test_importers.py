@@ -420,6 +420,62 @@ def test_azure_requests_are_sessions_and_their_zone_is_assumed(shared_data: Path
     assert any("each request is a session" in guess for guess in report.guesses)
 
 
+HALF = "\ud800"
+"""Half a character: JSON may hold it, and text that is stored may not."""
+
+
+@pytest.mark.parametrize(
+    "record",
+    [
+        usage(HALF, 1_716_200_000, 10, 5, model=HALF),
+        {"session": HALF, "turn": 0, "new_prompt_tokens": 5, "output_tokens": 5},
+        {
+            "id": HALF,
+            "block_size": 64,
+            "requests": [{"t": 0, "model": HALF, "in": 9, "out": 5, "hash_ids": [1]}],
+        },
+        {
+            "session_id": HALF,
+            "timestamp": "1",
+            "input_length": 9,
+            "output_length": 5,
+            "hash_ids": {"history": [1]},
+        },
+    ],
+)
+def test_half_a_character_in_an_id_is_kept_as_it_was_written(
+    tmp_path: Path, record: dict[str, Any]
+) -> None:
+    trace, _ = bring(lines(tmp_path / "log.jsonl", [record]))
+    assert list(trace.session_ids) == [r"\ud800"]
+
+
+@pytest.mark.parametrize(
+    "time", [10**400, "0001-01-01T00:00:00+14:00", "9999-12-31T23:59:59-14:00"]
+)
+def test_a_time_beyond_all_dates_is_none(tmp_path: Path, time: Any) -> None:
+    said = [
+        {"role": "user", "content": "hello", "timestamp": time},
+        {"role": "assistant", "content": "yes", "timestamp": None},
+    ]
+    day = "2024-05-20T10:13:20Z"
+    chat = {"conversation_hash": "a", "model": "m", "timestamp": day, "conversation": said}
+    trace, _ = bring(lines(tmp_path / "chats.jsonl", [chat]))
+    assert trace.n_turns == 1
+    log = lines(tmp_path / "log.jsonl", [usage("a", 1_716_200_000, 10, 5), usage("a", time, 10, 5)])
+    with pytest.raises(TraceError, match="line 2: the time cannot be read as a date"):
+        bring(log)
+
+
+@pytest.mark.parametrize("start", ["abc", [1], True])
+def test_the_start_of_a_sub_agent_must_be_a_number(tmp_path: Path, start: Any) -> None:
+    asked = {"t": 0, "in": 9, "out": 5, "hash_ids": [1]}
+    agent = {"t": start, "type": "subagent", "requests": [asked]}
+    record = {"id": "a", "block_size": 64, "requests": [asked, agent]}
+    with pytest.raises(TraceError, match="line 1: t is not a number"):
+        bring(lines(tmp_path / "agents.jsonl", [record]))
+
+
 def test_every_importer_says_what_its_sessions_are() -> None:
     for importer in IMPORTERS.values():
         assert importer.label

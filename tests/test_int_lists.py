@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from carbonrouter_core.traces.int_lists import LIST, parse_with_lists, take_out
+from carbonrouter_core.traces.int_lists import _ROOM, LIST, parse_with_lists, take_out
+from carbonrouter_core.traces.sources import MAX_RECORD_BYTES
 
 whole = st.integers(-(10**18) + 1, 10**18 - 1)
 text = st.text(st.sampled_from('[1, 2]"\\{}é'), max_size=8)
@@ -66,3 +67,19 @@ def test_a_line_that_breaks_off_in_a_text_leaves_the_next_one_whole() -> None:
     out, taken = take_out(b'{"b": "half [1]\n{"a": [3, 4]}\n')
     assert out == b'{"b": "half [1]\n{"a": [0]}\n'
     assert taken.numbers.tolist() == [3, 4]
+
+
+@pytest.mark.parametrize("blank", [" ", "\t", "\r"])
+def test_a_list_with_any_blank_in_it_is_taken_out(blank: str) -> None:
+    # left in place, its own number would be taken for that of a list
+    chunk = f'{{"a": [8, 9]}}\n{{"a": [{blank}0{blank}]}}\n'.encode()
+    parsed = parse_with_lists(chunk, pa.schema([("a", LIST)]))
+    assert parsed is not None
+    spans = parsed[1].of(parsed[0]["a"])
+    assert spans is not None
+    assert [parsed[1].numbers[a:b].tolist() for a, b in zip(*spans, strict=True)] == [[8, 9], [0]]
+
+
+def test_there_is_room_for_the_shortest_lists_that_there_can_be() -> None:
+    most = 2 * MAX_RECORD_BYTES // len("[7]")
+    assert _ROOM * len("[7]") >= len(f"[{most}]")

@@ -26,7 +26,7 @@ import pyarrow.json as pa_json
 
 from carbonrouter_core.traces.ahead import chunks_ahead, parts_ahead, unreadable
 from carbonrouter_core.traces.report import Findings
-from carbonrouter_core.traces.sources import Progress, Source, values_of
+from carbonrouter_core.traces.sources import Progress, Source, values_of, whole_text
 
 FIRST_TIME_S, LAST_TIME_S = 946_684_800.0, 4_102_444_800.0
 """2000-01-01 and 2100-01-01 UTC: an epoch time outside is in another unit or wrong."""
@@ -403,23 +403,25 @@ class _Rows:
             if one.kind == "number":
                 arrays[one.name] = pa.array(column, pa.float64())
             elif one.kind == "text":
-                texts = [None if cell is None else str(cell) for cell in column]
+                texts = [None if cell is None else whole_text(cell) for cell in column]
                 arrays[one.name] = pa.array(texts, pa.string())
             else:
                 numbers = all(cell is None or isinstance(cell, int | float) for cell in column)
-                arrays[one.name] = (
-                    pa.array(column, pa.float64())
-                    if numbers
-                    else pa.array([None if c is None else str(c) for c in column], pa.string())
-                )
+                cast = _as_float if numbers else whole_text
+                cells = [None if cell is None else cast(cell) for cell in column]
+                arrays[one.name] = pa.array(cells, pa.float64() if numbers else pa.string())
         return pa.table(arrays)
+
+
+def _as_float(value: float) -> float:
+    return float(value) if abs(value) < 1e300 else math.inf
 
 
 def _as_number(value: Any) -> float | None:
     if isinstance(value, bool):
         return None
     if isinstance(value, int | float):
-        return float(value) if abs(value) < 1e300 else math.inf
+        return _as_float(value)
     text = str(value).strip()
     if _NUMBER.fullmatch(text):
         return float(text)
@@ -489,6 +491,7 @@ def epoch_s_of(value: Any) -> float | None:
     if isinstance(value, bool) or value is None:
         return None
     if isinstance(value, int | float):
+        value = _as_float(value)
         for per_s, _ in _UNITS:
             if FIRST_TIME_S <= value / per_s < LAST_TIME_S:
                 return float(value / per_s)
@@ -500,4 +503,7 @@ def epoch_s_of(value: Any) -> float | None:
             return None
     if not isinstance(value, datetime):
         return None
-    return (value if value.tzinfo else value.replace(tzinfo=UTC)).timestamp()
+    try:
+        return (value if value.tzinfo else value.replace(tzinfo=UTC)).timestamp()
+    except OverflowError:  # in UTC it is before the first year, or after the last
+        return None

@@ -23,8 +23,8 @@ LIST = pa.list_(pa.int64())
 """The type under which :func:`parse_with_lists` reads a list."""
 
 _MOST_DIGITS = 18  # more may not fit 64 bits
-_ROOM = 3  # times the bytes: "[7]" may become "[1234567]"
-_LINE_FEED, _SPACE, _TAB = 0x0A, 0x20, 0x09
+_ROOM = 4  # times the bytes: "[7]" may become "[1234567890]"
+_LINE_FEED, _SPACE, _TAB, _RETURN = 0x0A, 0x20, 0x09, 0x0D
 _QUOTE, _BACKSLASH, _COMMA, _MINUS = ord('"'), ord("\\"), ord(","), ord("-")
 _BEGIN, _END, _ZERO, _NINE = ord("["), ord("]"), ord("0"), ord("9")
 
@@ -128,7 +128,7 @@ def _list(data: Array, i: int, numbers: Array, used: int) -> tuple[int, int]:
 
 @njit(cache=True, nogil=True)
 def _skip_blanks(data: Array, i: int) -> int:
-    while i < data.size and (data[i] == _SPACE or data[i] == _TAB):
+    while i < data.size and (data[i] == _SPACE or data[i] == _TAB or data[i] == _RETURN):
         i += 1
     return i
 

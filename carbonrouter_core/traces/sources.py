@@ -134,7 +134,7 @@ class Source:
         if self.kind == "csv":
             first = self.head.split(b"\n", 1)[0].decode("utf-8", "replace").rstrip("\r")
             return tuple(next(csv.reader([first], delimiter=self.delimiter), []))
-        return tuple(self.samples[0]) if self.samples else ()
+        return tuple(map(whole_text, self.samples[0])) if self.samples else ()
 
     @cached_property
     def delimiter(self) -> str:
@@ -295,6 +295,11 @@ def values_of(first: int, chunk: bytes, broken: Broken) -> Iterator[tuple[int, d
         else:
             early = "; it ends early" if text.count(b"{") > text.count(b"}") else ""
             broken(line, "this is not a JSON object" + early)
+
+
+def whole_text(value: Any) -> str:
+    """``value`` as text; half a character, as JSON may hold, is written as JSON writes it."""
+    return str(value).encode("utf-8", "backslashreplace").decode()
 
 
 def loads(text: bytes | str) -> Any:

@@ -22,7 +22,7 @@ from carbonrouter_core.traces.importers.batches import Batches, found
 from carbonrouter_core.traces.importers.blocks import shared_with_row_before
 from carbonrouter_core.traces.int_lists import LIST, take_out
 from carbonrouter_core.traces.report import Findings
-from carbonrouter_core.traces.sources import Source, values_of
+from carbonrouter_core.traces.sources import Source, values_of, whole_text
 
 DEFAULT_BLOCK_TOKENS = 64
 """Tokens of a hashed block where the file does not say."""
@@ -165,7 +165,7 @@ def _one_by_one(source: Source, own: Findings, first: int, chunk: bytes) -> Iter
     """The same, of records of any kind; those that are wrong are refused."""
     rows = Batches(source, own)
     for line, record in values_of(first, chunk, rows.broken):
-        name = str(record.get("id") or f"session-{source.number}-{line}")
+        name = whole_text(record.get("id") or f"session-{source.number}-{line}")
         block = rows.number(line, "block_size", record.get("block_size") or DEFAULT_BLOCK_TOKENS)
         if block is not None:
             yield from _session(rows, own, line, name, record.get("requests"), block, 0.0)
@@ -192,13 +192,14 @@ def _session(
             continue
         if request.get("type") == "subagent" or "requests" in request:
             agents += 1
-            start = request.get("t")
+            start_s = rows.number(line, "t", request.get("t") or 0.0)
+            if start_s is None:
+                continue
             inner = request.get("requests")
             # some files count a sub-agent's times from its own start, some from the session's;
             # either way only the differences within it are kept
-            yield from _session(
-                rows, findings, line, f"{name}/agent-{agents}", inner, block, float(start or 0.0)
-            )
+            agent = f"{name}/agent-{agents}"
+            yield from _session(rows, findings, line, agent, inner, block, start_s)
             continue
         findings.rows_read += 1
         whole = rows.number(line, "in", request.get("in"))
@@ -226,7 +227,7 @@ def _session(
             input_tokens=whole,
             history_tokens=min(common * block, whole),
             output_tokens=output,
-            served_model=None if model is None else str(model),
+            served_model=None if model is None else whole_text(model),
         )
         order += 1
         yield from rows.full()

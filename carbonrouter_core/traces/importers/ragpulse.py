@@ -20,7 +20,7 @@ from carbonrouter_core.traces.importers.batches import Batches
 from carbonrouter_core.traces.importers.blocks import Latest, block_number, joined_lists
 from carbonrouter_core.traces.int_lists import LIST, parse_with_lists
 from carbonrouter_core.traces.report import Findings
-from carbonrouter_core.traces.sources import Source, values_of
+from carbonrouter_core.traces.sources import Source, values_of, whole_text
 
 _PARTS = ("sys_prompt", "passages_ids", "history", "web_search", "user_input")
 _NUMBERS = ("timestamp", "input_length", "output_length")
@@ -116,7 +116,9 @@ def _one_by_one(source: Source, own: Findings, first: int, chunk: bytes) -> Requ
         if whole is None or output is None or time_s is None:
             continue
         session = record.get("session_id")
-        found.append((line, None if session is None else str(session), time_s, whole, output))
+        found.append(
+            (line, None if session is None else whole_text(session), time_s, whole, output)
+        )
         ids += [block_number(item) for part in lists for item in part]
         offsets.append(len(ids))
     columns = zip(*found, strict=True) if found else [[]] * 5

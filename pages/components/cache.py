@@ -1,5 +1,5 @@
-"""What the app keeps between reruns. Entries are keyed on a hash of the scenario alone: equal
-keys, equal figures, whichever browser tab asked. Every cache is bounded.
+"""What the app keeps between reruns. Entries are keyed by :func:`key_of` the scenario: equal keys,
+equal figures, whichever browser tab asked. Every cache is bounded.
 
 A comparison is shared between tabs and must not be changed by a page.
 """
@@ -41,6 +41,7 @@ MAX_COMPARISONS = 24
 MAX_FIGURES = 200
 
 _has_replayed = threading.Event()
+_data_changes = 0
 
 
 def has_replayed() -> bool:
@@ -92,6 +93,13 @@ class Details:
     """What the reader may want to know besides."""
 
 
+def key_of(scenario: core.Scenario) -> str:
+    """What figures of ``scenario`` are kept by: what it says, and which data of the user it rests
+    on. Work that began before the data changed keeps what it finds where nobody looks for it.
+    """
+    return f"{scenario.key}/{_data_changes}"
+
+
 # Compiled code and the lists inside a scenario are shared as they are (cache_resource), not
 # copied on every rerun (cache_data).
 @st.cache_resource(max_entries=MAX_COMPARISONS, show_spinner=False)
@@ -101,13 +109,13 @@ def _prepared(scenario_key: str, _scenario: core.Scenario) -> Prepared:
 
 def prepared(scenario: core.Scenario) -> Prepared:
     """What all policies share under ``scenario``; raises CarbonRouterError where it cannot run."""
-    return _prepared(scenario.key, scenario)
+    return _prepared(key_of(scenario), scenario)
 
 
 def prepared_beside(scenario: core.Scenario) -> Prepared:
     """The same, for a page that waits for it as :func:`.replays.wait` does."""
     return replays.wait(
-        ("prepared", scenario.key),
+        ("prepared", key_of(scenario)),
         "Placing the conversations in time",
         lambda progress: prepared(scenario),
     )
@@ -140,9 +148,9 @@ def several(scenario: core.Scenario, policies: tuple[str, ...]) -> core.Comparis
     Waits as :func:`.replays.wait` does; raises CarbonRouterError where they cannot run.
     """
     return replays.wait(
-        ("comparison", scenario.key, *policies),
+        ("comparison", key_of(scenario), *policies),
         replaying(policies),
-        partial(_comparison, scenario.key, policies, scenario),
+        partial(_comparison, key_of(scenario), policies, scenario),
     )
 
 
@@ -168,9 +176,9 @@ def _overview(
 def overview(scenario: core.Scenario, router: str) -> Overview:
     """The answer: figures of ``router`` and FairCarbon under ``scenario``."""
     return replays.wait(
-        ("overview", scenario.key, router),
+        ("overview", key_of(scenario), router),
         replaying(main(router)),
-        partial(_overview, scenario.key, router, scenario),
+        partial(_overview, key_of(scenario), router, scenario),
     )
 
 
@@ -194,9 +202,9 @@ def _details(
 def details(scenario: core.Scenario, router: str) -> Details:
     """What stands below the answer, for the same two policies."""
     return replays.wait(
-        ("details", scenario.key, router),
+        ("details", key_of(scenario), router),
         replaying(main(router)),
-        partial(_details, scenario.key, router, scenario),
+        partial(_details, key_of(scenario), router, scenario),
     )
 
 
@@ -243,13 +251,15 @@ def policy_row(scenario: core.Scenario, policy_id: str) -> tuple[dict[str, float
     Its saving is left open (NaN): that is against FairCarbon, which is not replayed again.
     """
     return replays.wait(
-        ("policy", scenario.key, policy_id),
+        ("policy", key_of(scenario), policy_id),
         replaying([policy_id]),
-        partial(_policy, scenario.key, policy_id, scenario),
+        partial(_policy, key_of(scenario), policy_id, scenario),
     )
 
 
 def forget() -> None:
     """Drop all figures: data of the user that they rest on has changed under the same name."""
+    global _data_changes
+    _data_changes += 1
     st.cache_resource.clear()
     st.cache_data.clear()

@@ -146,7 +146,7 @@ def _pick(shown: Page) -> Choice:
                 _choose("Compared with", known, "other", format_func=named, help=COMPARED_WITH)
             )
     run = cache.several(shown.scenario, (shown.router, other))
-    table = _table(shown.scenario.key, shown.router, other, run)
+    table = _table(cache.key_of(shown.scenario), shown.router, other, run)
     if columns is None:
         session = _kept().get("session")
         number = session if isinstance(session, int) and session < len(table) else 0
@@ -253,7 +253,8 @@ def replay(shown: Page, choice: Choice) -> tuple[Story, Story]:
     """Put the player on the page; gives the two stories it shows."""
     assert choice.session is not None
     first = choice.turns.start
-    chosen = (shown.scenario.key, shown.router, choice.other, choice.session, first)
+    key = cache.key_of(shown.scenario)
+    chosen = (key, shown.router, choice.other, choice.session, first)
     stories = _stories(*chosen, choice.turns.stop, choice.run)
     player.show(_message(*chosen, shown.present, stories), key="session-player")
     return stories

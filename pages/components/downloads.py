@@ -87,7 +87,7 @@ def _one(
     meaning: str,
     start: Callable[[], Job],
 ) -> None:
-    key = (shown.scenario.name, shown.scenario.key, *choice)
+    key = (shown.scenario.name, cache.key_of(shown.scenario), *choice)
     running: Running | None = st.session_state.get(JOB)
     row = st.container(border=True)
     row.markdown(f"**{title}**")
@@ -125,7 +125,7 @@ def _one(
         if file.run_id:
             bar.caption(f"Run {file.run_id}")
     elif built is not None:
-        bar.caption("The scenario or the choice has changed since it was built.")
+        bar.caption("The scenario, its data or the choice has changed since it was built.")
 
 
 def _size(size_bytes: int) -> str:

@@ -10,7 +10,7 @@ import streamlit as st
 import carbonrouter_core as core
 from carbonrouter_core.intensity.knowledge import MEANING
 from carbonrouter_core.windows import KnowledgeResult, WindowResult, seasons
-from pages.components import charts, grid_charts, grid_jobs, page, state, theme
+from pages.components import cache, charts, grid_charts, grid_jobs, page, state, theme
 from pages.components import formatting as fmt
 
 SEASONS, KNOWLEDGE = "grid-seasons", "grid-knowledge"
@@ -27,12 +27,12 @@ def ask(shown: page.Page, job_key: str) -> None:
         starts = seasons(scenario)
         if starts:
             st.session_state[job_key] = grid_jobs.seasons(scenario, starts, router)
-            st.session_state["grid-for"] = (SEASONS, scenario.key, router)
+            st.session_state["grid-for"] = (SEASONS, cache.key_of(scenario), router)
             st.rerun()
         st.warning("There is no window that all chosen grids have.", icon=":material/event:")
     if buttons.button("What does knowing less cost?", disabled=busy, key="grid-run-knowledge"):
         st.session_state[job_key] = grid_jobs.knowledge(scenario, router)
-        st.session_state["grid-for"] = (KNOWLEDGE, scenario.key, router)
+        st.session_state["grid-for"] = (KNOWLEDGE, cache.key_of(scenario), router)
         st.rerun()
     page.note(
         "The same conversations are replayed in a window of each season, or with what a router "
@@ -40,7 +40,7 @@ def ask(shown: page.Page, job_key: str) -> None:
     )
     for key, draw in ((SEASONS, _seasons), (KNOWLEDGE, _knowledge)):
         results = st.session_state.get(key)
-        if results and results[0] == (scenario.key, router):
+        if results and results[0] == (cache.key_of(scenario), router):
             draw(results[1], present=shown.present)
 
 

@@ -39,10 +39,11 @@ def draw(shown: page.Page, figures: cache.Overview) -> None:
     """Both readings as a table, and why the default is the default."""
     usual = (figures.saving, figures.saving_long, figures.saving_test)
     known = cache.comparison(shown.scenario, shown.router)
+    key = cache.key_of(shown.scenario)
     kinder = replays.wait(
-        ("readings", shown.scenario.key, shown.router),
+        ("readings", key, shown.router),
         cache.replaying([FULL_PROMPT]),
-        partial(_kinder, shown.scenario.key, shown.router, known),
+        partial(_kinder, key, shown.router, known),
     )
     st.html(html({core.BASELINE: usual, FULL_PROMPT: kinder}, shown.router))
     if shown.router == cache.ROUTERS[0]:

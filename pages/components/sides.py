@@ -94,8 +94,9 @@ def _results(
 
 
 def _wait(scenario: core.Scenario, policy_id: str, what: str) -> Results:
-    work = partial(_results, scenario.key, policy_id, scenario)
-    return replays.wait(("side", scenario.key, policy_id), what, work)
+    key = cache.key_of(scenario)
+    work = partial(_results, key, policy_id, scenario)
+    return replays.wait(("side", key, policy_id), what, work)
 
 
 def of_policy(scenario: core.Scenario, policy_id: str, number: int) -> Side:
@@ -188,7 +189,8 @@ def _saving(key: tuple[str, ...], _ours: np.ndarray, _theirs: np.ndarray) -> cor
 def saving(ours: Side, theirs: Side) -> core.Interval:
     """What ``ours`` saves against ``theirs``, with its interval where the sessions are the same."""
     if ours.results.traffic == theirs.results.traffic:
-        pair = (ours.scenario.key, theirs.scenario.key, ours.policy_id, theirs.policy_id)
+        keys = (cache.key_of(side.scenario) for side in (ours, theirs))
+        pair = (*keys, ours.policy_id, theirs.policy_id)
         return _saving(pair, ours.results.session_g, theirs.results.session_g)
     mine, other = (_grams(side, side.results.figures["carbon_g"], True) for side in (ours, theirs))
     return core.Interval(100.0 * (1.0 - mine / other) if other else None, None, None)

@@ -31,7 +31,7 @@ from carbonrouter_core.traces.builtin import BUILTIN_TRACES
 from carbonrouter_core.traces.importers import IMPORTERS
 from carbonrouter_core.traces.importers.base import ImportOptions
 from carbonrouter_core.traces.report import LONG_SESSION_TURNS, TraceReport
-from pages.components import controls, page, replays, trace_jobs
+from pages.components import cache, controls, page, replays, trace_jobs
 from pages.components import formatting as fmt
 
 PREVIEW_ROWS = 200
@@ -228,8 +228,7 @@ def delete(name: str) -> None:
     if controls.current().trace == name:
         controls.adopt(controls.current().replace(trace="sharegpt"))
     # figures are kept under the trace's name, which another trace may have next
-    st.cache_resource.clear()
-    st.cache_data.clear()
+    cache.forget()
 
 
 @st.cache_data(max_entries=4, show_spinner="Writing the file")
@@ -274,9 +273,9 @@ def _observe(scenario_key: str, _scenario: core.Scenario, _progress: Progress) -
 
 def show_observed(scenario: core.Scenario) -> None:
     """What the log's own routing emitted against CarbonRouter, and the cache model's error."""
-    found = replays.wait(
-        ("observed", scenario.key), "Replaying the log", partial(_observe, scenario.key, scenario)
-    )
+    key = cache.key_of(scenario)
+    work = partial(_observe, key, scenario)
+    found = replays.wait(("observed", key), "Replaying the log", work)
     if found.against is not None:
         against = found.against
         mass = fmt.Mass.for_largest(against.as_served_g)
@@ -378,7 +377,9 @@ def _observed(scenario: core.Scenario, one: StoredTrace) -> None:
         return
     with st.expander("What your own routing emitted"):
         if st.button("Charge the log as it was served", key="trace-observed"):
-            st.session_state[OBSERVED] = scenario.key
-        if st.session_state.get(OBSERVED) == scenario.key:  # whatever is clicked meanwhile
+            st.session_state[OBSERVED] = cache.key_of(scenario)
+        if st.session_state.get(OBSERVED) == cache.key_of(
+            scenario
+        ):  # whatever is clicked meanwhile
             with page.guard(), page.busy("Replaying the log\N{HORIZONTAL ELLIPSIS}"):
                 show_observed(scenario)

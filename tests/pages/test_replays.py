@@ -8,7 +8,7 @@ from __future__ import annotations
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from pages.components import replays
+from pages.components import cache, replays
 
 KEY = ("side", "abc", "sticky")
 
@@ -103,3 +103,34 @@ def test_parts_that_run_at_once_share_one_progress() -> None:
     second(1.0)
     first(1.0)
     assert seen == [0.25, 0.75, 1.0]
+
+
+def shows_data() -> None:
+    """A page that shows what the user's data says now; the wait for it may have been left."""
+    import streamlit as st
+
+    import carbonrouter_core as core
+    from pages.components import cache, replays
+
+    data = st.session_state["data"]
+    key = ("policy", cache.key_of(core.Scenario()), "sticky")
+    if st.session_state.get("leaves"):
+        job = replays._start("Replaying Sticky", lambda progress: data)
+        assert job.future is not None
+        job.future.result()
+        replays._hold(key, job)
+    else:
+        st.write(replays.wait(key, "Replaying Sticky", lambda progress: data))
+
+
+def test_work_on_data_that_has_changed_since_is_done_anew() -> None:
+    app = AppTest.from_function(shows_data, default_timeout=60)
+    app.session_state["data"], app.session_state["leaves"] = "old", True
+    app.run()
+    app.session_state["data"], app.session_state["leaves"] = "new", False
+    assert app.run().markdown[0].value == "old"  # the work that was left is found again
+    app.session_state["data"], app.session_state["leaves"] = "old", True
+    app.run()
+    cache.forget()
+    app.session_state["data"], app.session_state["leaves"] = "new", False
+    assert app.run().markdown[0].value == "new"

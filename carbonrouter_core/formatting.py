@@ -122,7 +122,9 @@ def duration(milliseconds: float | None) -> str:
 
 
 def minutes(seconds: float) -> str:
-    """A span in minutes or hours, for cache lifetimes."""
+    """A span in minutes or hours, for cache lifetimes; in seconds where it is under a minute."""
+    if 0 < seconds < 60:
+        return f"{number(seconds, 0 if seconds == round(seconds) else 1)}{NARROW}s"
     whole = seconds / 60
     if whole >= 60 and whole % 60 == 0:
         return f"{number(whole / 60)}{NARROW}h"

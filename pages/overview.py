@@ -48,7 +48,7 @@ def draw(shown: page.Page) -> None:
     with left:
         with page.guard():
             site_maps.draw(shown, below.sites, mass)
-        page.note(answer.scale(summary, router, embodied=shown.scenario.embodied))
+        page.note(answer.scale(summary, router))
         page.note(answer.KV_CACHE_SENTENCE)
         with page.guard():
             chart = charts.saving_by_length(

@@ -176,12 +176,12 @@ SESSIONS_A_DAY = 1_000_000
 """Conversations a day of the service that a saving is scaled to."""
 
 
-def scale(summary: pd.DataFrame, router: str, *, embodied: bool) -> str:
+def scale(summary: pd.DataFrame, router: str) -> str:
     """What the difference would come to in a large service, with its arithmetic.
 
-    ``embodied``: whether making the machines counts, as it does in the saving then.
+    Without embodied carbon, like every other figure of the page.
     """
-    grams = summary["carbon_g"] + (summary["embodied_g"] if embodied else 0.0)
+    grams = summary["carbon_g"]
     difference_g = float(grams[core.BASELINE] - grams[router])
     sessions = float(summary["sessions"].max())
     if not sessions or not difference_g:
@@ -190,9 +190,8 @@ def scale(summary: pd.DataFrame, router: str, *, embodied: bool) -> str:
     year_g = amount_g / sessions * SESSIONS_A_DAY * DAYS_PER_YEAR
     amount, year = (fmt.Mass.for_largest(grams).text(grams) for grams in (amount_g, year_g))
     less = "less" if difference_g > 0 else "more"
-    with_making = ", the making of the machines included," if embodied else ""
     return (
-        f"Is that much? {amount}{with_making} is the difference over the {fmt.number(sessions)} "
+        f"Is that much? {amount} is the difference over the {fmt.number(sessions)} "
         "conversations replayed here. A service with a million such conversations a day would emit "
         f"<b>{year} CO2e {less} a year</b>: {amount} / {fmt.number(sessions)} × "
         f"{fmt.number(SESSIONS_A_DAY)} × {DAYS_PER_YEAR:g} days, on grids as in this window. "

@@ -56,7 +56,11 @@ def key_figures(summary: pd.DataFrame, saving: core.Interval, router: str) -> li
     """The cards, in reading order."""
     ours, theirs = summary.loc[router], summary.loc[core.BASELINE]
     value = saving.value_percent
-    loses = fmt.known(value) and value < 0
+    verdict, tone = fmt.NOT_AVAILABLE, "same"
+    if fmt.known(value):
+        verdict, tone = ("emits less", "better") if value > 0 else ("emits more", "worse")
+        if abs(value) < fmt.SAME_PERCENT:
+            verdict, tone = "the same", "same"
 
     def ratio(row: pd.Series, top: str, bottom: str, times: float) -> float:
         return times * row[top] / row[bottom] if row[bottom] else float("nan")
@@ -74,8 +78,8 @@ def key_figures(summary: pd.DataFrame, saving: core.Interval, router: str) -> li
             label="Carbon saved",
             value=fmt.percent(value),
             against=f"95 %: {_interval(saving)}",
-            verdict="emits more" if loses else "emits less",
-            tone="worse" if loses else "better" if fmt.known(value) and value > 0 else "same",
+            verdict=verdict,
+            tone=tone,
             help="Carbon FairCarbon emits and CarbonRouter does not, as a share of FairCarbon's.",
         ),
         _card(

@@ -161,19 +161,36 @@ def test_better_and_worse_are_words_not_only_colours() -> None:
     assert 'aria-label="worse"' in kpis.html(list(cards.values()))
 
 
+@pytest.mark.parametrize(
+    ("value", "verdict", "tone"),
+    [
+        (0.0, "the same", "same"),
+        (0.04, "the same", "same"),
+        (-0.04, "the same", "same"),
+        (0.06, "emits less", "better"),
+        (None, fmt.NOT_AVAILABLE, "same"),
+    ],
+)
+def test_no_saving_is_not_called_one(value: float | None, verdict: str, tone: str) -> None:
+    (card, *_) = kpis.key_figures(summary(), Interval(value, value, value), ROUTER)
+    assert (card.verdict, card.tone) == (verdict, tone)
+
+
 def test_what_the_difference_comes_to_in_a_large_service() -> None:
     rows = summary(recompute_g=100.0)
-    rows["embodied_g"] = [10.0, 30.0]
-    said = plain(answer.scale(rows, ROUTER, embodied=False))
+    rows["embodied_g"] = [10.0, 30.0]  # in no other figure of the page, so not in this one
+    said = plain(answer.scale(rows, ROUTER))
     # 200 g over 100 conversations: 2 g each, 2 t a day for a million of them
     assert "200 g is the difference over the 100 conversations" in said
     assert "730 t CO2e less a year: 200 g / 100 × 1,000,000 × 365.25 days" in said
-    assert "220 g, the making of the machines included," in plain(
-        answer.scale(rows, ROUTER, embodied=True)
-    )
-    worse = plain(answer.scale(summary(decode_g=500.0), ROUTER, embodied=False))
+    worse = plain(answer.scale(summary(decode_g=500.0), ROUTER))
     assert "365 t CO2e more a year" in worse
-    assert answer.scale(summary(), ROUTER, embodied=False) == ""
+    assert answer.scale(summary(), ROUTER) == ""
+
+
+def test_a_cache_lifetime_under_a_minute_is_in_seconds() -> None:
+    said = [fmt.minutes(s).replace(fmt.NARROW, " ") for s in (0, 1, 59.5, 60, 90, 3600)]
+    assert said == ["0 min", "1 s", "59.5 s", "1 min", "1.5 min", "1 h"]
 
 
 def sites(*means: float) -> pd.DataFrame:

@@ -91,7 +91,7 @@ def test_a_newcomer_sees_who_emits_least_and_what_it_costs(
 
 
 def test_what_was_stopped_is_left_out_until_it_is_run_after_all(open_page: OpenPage) -> None:
-    stopped = ("side", Scenario().key, "sticky")
+    stopped = ("side", cache.key_of(Scenario()), "sticky")
     app = open_page(policies=[LOOKAHEAD, "faircarbon", "sticky"], **{replays.STOPPED: {stopped}})
     assert "Stopped: replaying Sticky." in words(app)
     assert "less CO2e than FairCarbon" in words(app)

@@ -64,7 +64,7 @@ def figures(app: AppTest) -> str:
 def test_bars_stand_without_the_policy_whose_replay_was_stopped(
     open_app: Callable[..., AppTest],
 ) -> None:
-    stopped = ("policy", Scenario().key, OPTIMUM)
+    stopped = ("policy", cache.key_of(Scenario()), OPTIMUM)
     app = open_app(**{replays.STOPPED: {stopped}})
     assert "Stopped: replaying Hindsight optimum." in html_blocks(app)
     alts = [chart.proto.alt for chart in app.get("plotly_chart")]

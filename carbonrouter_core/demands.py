@@ -21,20 +21,24 @@ def below_floor_turns(run: Comparison, policy_id: str) -> int:
 
 
 def unmet(run: Comparison, policy_id: str) -> list[str]:
-    """Sentences on the turns for which quality floor or latency ceiling could not be kept."""
+    """Sentences on the turns for which quality floor or latency ceiling could not be kept, the
+    one that concerns most turns first.
+    """
     if policy_id == AS_SERVED.id:  # the log chose, whatever this scenario demands
         return []
     scenario, turns = run.prepared.scenario, run.figures(policy_id)["turns"]
-    sentences = []
+    said: list[tuple[int, str]] = []
     if below := below_floor_turns(run, policy_id):
-        sentences.append(
+        text = (
             f"In {below:,} of {turns:,} turns no model that fits reaches the quality floor of "
             f"{scenario.quality_floor:g}; the best one serves them."
         )
+        said.append((below, text))
     if missed := run.figures(policy_id)["missed_ceiling_turns"]:
         assert scenario.latency_ceiling_ms is not None, "no turn misses a ceiling that is not set"
-        sentences.append(
+        text = (
             f"In {missed:,} of {turns:,} turns nothing is within the latency ceiling of "
             f"{scenario.latency_ceiling_ms / 1000:g} s; what is fastest serves them."
         )
-    return sentences
+        said.append((missed, text))
+    return [sentence for _, sentence in sorted(said, key=lambda one: -one[0])]

@@ -57,7 +57,8 @@ def draw(shown: page.Page) -> None:
             charts.show(chart, key="saving-by-length")
         page.note(answer.tail(below.by_length))
         both_readings = st.empty()
-    page.assumptions(below.notes, below.warnings)
+    # What was not kept stands beside the headline already.
+    page.assumptions([one for one in below.notes if one not in figures.unmet], below.warnings)
     newcomers.words()
     with both_readings.container(), page.guard():
         readings.draw(shown, figures)

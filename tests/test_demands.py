@@ -40,3 +40,9 @@ def test_a_ceiling_that_nothing_is_within_is_said(ceiling_ms: float, missed: int
         f"In {missed} of 2 turns nothing is within the latency ceiling of {ceiling_ms / 1000:g} s; "
         "what is fastest serves them."
     )
+
+
+def test_what_concerns_most_turns_is_said_first() -> None:
+    turns = T(100, 10, difficulty=-30.0), T(100, 10, 60.0, difficulty=30.0)
+    said = unmet(replay(*turns, quality_floor=0.9, latency_ceiling_ms=1.0), "carbonrouter")
+    assert [sentence[:12] for sentence in said] == ["In 2 of 2 tu", "In 1 of 2 tu"]

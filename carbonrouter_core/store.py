@@ -266,12 +266,17 @@ class Store:
         """This thread's cursor, for the block."""
         if self._broken:
             self._restart()
-        with self._users.one():
-            try:
-                yield self._cursor
-            except duckdb.FatalException:
-                self._broken = True
-                raise
+        with self._users.one(), self._breakable() as cursor:
+            yield cursor
+
+    @contextmanager
+    def _breakable(self) -> Iterator[Any]:
+        """The same for who has said so that the file is in use, or has it alone."""
+        try:
+            yield self._cursor
+        except duckdb.FatalException:
+            self._broken = True
+            raise
 
     def _restart(self) -> None:
         """Open the file anew after an error that DuckDB does not go on from (a full disk)."""
@@ -298,9 +303,12 @@ class Store:
     def _free_space(self) -> None:
         """Give back the space of what was deleted, where that is over half of what is left."""
         with self._writing, suppress(StoreError, duckdb.Error, OSError):
-            # blocks of what was deleted are free only once a checkpoint has been written
-            with self._use() as cursor:
-                cursor.execute("CHECKPOINT")
+            # blocks of what was deleted are free only once a checkpoint has been written while
+            # nobody was reading them
+            with self._users.none(EXCHANGE_WAIT_S) as idle:
+                if idle:
+                    with self._breakable() as cursor:
+                        cursor.execute("CHECKPOINT")
             size = "SELECT block_size * used_blocks FROM pragma_database_size()"
             used = self._rows(size)[0][0]
             # not by its free blocks: those of an import that was killed are not among them

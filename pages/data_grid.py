@@ -14,6 +14,7 @@ from pages.components import (
     grid_jobs,
     grid_runs,
     grid_sites,
+    job_watch,
     page,
     trace_jobs,
 )
@@ -42,18 +43,6 @@ def bring() -> None:
         st.rerun()  # what watches the job stands above
 
 
-@st.fragment(run_every=0.5)
-def watch() -> None:
-    """How far the job of this tab is; the page goes on once it is done."""
-    job = st.session_state.get(JOB)
-    if job is None or job.done:
-        st.rerun()
-        return
-    st.progress(job.share, f"{job.what}: {fmt.number(100 * job.share)} %")
-    if st.button("Stop", key="grid-stop"):
-        job.stop.set()
-
-
 def collect(job: trace_jobs.Job) -> None:
     """Take over the result of a job that is done."""
     del st.session_state[JOB]
@@ -80,7 +69,7 @@ def draw(shown: page.Page) -> None:
     with page.guard():
         grid_runs.ask(shown, JOB)
     if JOB in st.session_state:
-        watch()
+        job_watch.watch(st.session_state[JOB], "grid-stop")
     with page.guard():
         bring()
     if CHECKED in st.session_state and grid_import.decide(st.session_state[CHECKED]):

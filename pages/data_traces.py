@@ -7,7 +7,7 @@ import streamlit as st
 import carbonrouter_core as core
 from carbonrouter_core.store import StoredTrace
 from carbonrouter_core.traces.importers import IMPORTERS
-from pages.components import controls, page, trace_jobs, traces
+from pages.components import controls, job_watch, page, trace_jobs, traces
 from pages.components import formatting as fmt
 
 JOB, CHECKED, SAVED = "trace_job", "trace_checked", "trace_saved"
@@ -35,19 +35,6 @@ def bring() -> None:
             before.stop.set()
         names = [file.name for file in files]
         st.session_state[JOB] = trace_jobs.check(files, format_id, options, names)
-
-
-@st.fragment(run_every=0.5)
-def watch() -> None:
-    """How far the job of this tab is; the page goes on once it is done."""
-    job = st.session_state.get(JOB)
-    if job is None or job.done:
-        st.rerun()
-        return
-    stopping = job.stop.is_set()
-    what = "Stopping" if stopping else job.what
-    st.progress(job.share, f"{what}: {fmt.number(100 * job.share)} %")
-    st.button("Stop", key="trace-stop", on_click=job.stop.set, disabled=stopping)
 
 
 def collect(job: trace_jobs.Job) -> None:
@@ -109,7 +96,7 @@ def draw() -> None:
     if job is not None and job.done:
         collect(job)
     elif job is not None:
-        watch()
+        job_watch.watch(job, "trace-stop")
     if CHECKED in st.session_state and JOB not in st.session_state:
         confirm()
     traces.show_stored(controls.current())

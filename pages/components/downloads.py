@@ -10,7 +10,7 @@ import streamlit as st
 import carbonrouter_core as core
 from carbonrouter_core.report.html import REPORT_POLICIES
 from carbonrouter_core.traces.builtin import BUILTIN_TRACES
-from pages.components import cache, page, report_jobs, theme
+from pages.components import cache, job_watch, page, report_jobs, theme
 from pages.components import formatting as fmt
 from pages.components.report_jobs import Built, CancelledError, Job
 
@@ -95,7 +95,7 @@ def _one(
     built = st.session_state.get(DONE, {}).get(kind)
     if running is not None and running.kind == kind:
         with row:
-            watch()
+            job_watch.watch(running.job, "report-stop")
         return
     bar = row.container(horizontal=True, vertical_alignment="center")
     nothing_chosen = kind == "bundle" and not choice
@@ -132,19 +132,6 @@ def _size(size_bytes: int) -> str:
     if size_bytes < BYTES_PER_MB:
         return f"{fmt.number(size_bytes / BYTES_PER_KB)} kB"
     return f"{fmt.significant(size_bytes / BYTES_PER_MB, 2)} MB"
-
-
-@st.fragment(run_every=0.5)
-def watch() -> None:
-    """How far the job of this tab is; the page goes on once it is done."""
-    running: Running | None = st.session_state.get(JOB)
-    if running is None or running.job.done:
-        st.rerun()
-        return
-    share = running.job.share
-    st.progress(share, f"{fmt.plain(running.job.what)}: {fmt.number(100 * share)} %")
-    if st.button("Stop", key="report-stop"):
-        running.job.stop.set()
 
 
 def collect() -> object | None:

@@ -11,9 +11,9 @@ import streamlit as st
 import carbonrouter_core as core
 from carbonrouter_core import runs
 from carbonrouter_core.store import MAX_NAME, MAX_NOTE, StoredRun, existing_store, open_store
-from pages.components import cache, page, report_jobs, state, theme
+from pages.components import cache, job_watch, page, report_jobs, state, theme
 from pages.components import formatting as fmt
-from pages.components.downloads import JOB, Running, watch
+from pages.components.downloads import JOB, Running
 
 CHOSEN, SECOND, TOLD = "run-chosen", "run-second", "run-told"
 COMPARED_FIGURES = {
@@ -46,7 +46,7 @@ def draw(shown: page.Page) -> None:
     _keep(shown)
     running: Running | None = st.session_state.get(JOB)
     if running is not None and running.kind in ("keep", "again"):
-        watch()
+        job_watch.watch(running.job, "report-stop")
     if not kept:
         page.note("None yet.")
         return

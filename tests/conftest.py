@@ -12,6 +12,8 @@ from typing import Any, NoReturn
 import pytest
 from hypothesis import settings
 
+from carbonrouter_core import Scenario, compare
+
 ROOT = Path(__file__).resolve().parents[1]
 
 # Whoever runs the tests may have series and sites of their own, which would be used: no test sees
@@ -31,6 +33,12 @@ MEASURED = "measured"
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
     """Two processes; one for benchmarks, which nothing else may disturb."""
     return 0 if config.option.markexpr == "benchmark" else 2
+
+
+def pytest_sessionstart(session: pytest.Session) -> None:
+    """Compile once, before the processes and the app would each do it at the same time."""
+    if session.config.option.numprocesses:
+        compare(Scenario(), ["carbonrouter", "hindsight-optimum"])
 
 
 @pytest.hookimpl(tryfirst=True)

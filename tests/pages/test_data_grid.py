@@ -60,7 +60,7 @@ def frame(app: AppTest, column: str) -> pd.DataFrame:
 def click(app: AppTest, key: str) -> AppTest:
     """Click, and wait for the job that this may have begun."""
     app.button(key=key).click().run()
-    for _ in range(600):
+    for _ in range(10 * TIMEOUT_S):
         if "grid_job" not in app.session_state:
             break
         if not app.session_state["grid_job"].done:

@@ -52,7 +52,7 @@ def words(app: AppTest) -> str:
 def click(app: AppTest, key: str) -> AppTest:
     """Click, and wait for the job that this may have begun."""
     app.button(key=key).click().run()
-    for _ in range(100):
+    for _ in range(10 * TIMEOUT_S):
         if "trace_job" not in app.session_state:
             break
         if not app.session_state["trace_job"].done:

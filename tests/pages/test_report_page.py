@@ -62,7 +62,7 @@ def words(app: AppTest) -> str:
 
 def wait(app: AppTest) -> AppTest:
     """Until the job that may have begun is done and the page has drawn its result."""
-    for _ in range(600):
+    for _ in range(10 * TIMEOUT_S):
         assert not app.exception
         if JOB not in app.session_state:
             return app

@@ -1,4 +1,4 @@
-"""A run whose columns lie in a temporary file: a million turns take 130 MB, each policy."""
+"""A run whose columns lie in a temporary file: a million turns take 142 MB a policy."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from carbonrouter_core.errors import InputError
 from carbonrouter_core.policies import Policy
 from carbonrouter_core.results import Run
 from carbonrouter_core.simulation import Charges, Decisions
@@ -22,7 +23,10 @@ class _Columns:
 
     def __init__(self, rows: int) -> None:
         self._rows = rows
-        self._file = tempfile.TemporaryFile(prefix="carbonrouter-run-")  # noqa: SIM115 - kept
+        try:
+            self._file = tempfile.TemporaryFile(prefix="carbonrouter-run-")  # noqa: SIM115 - kept
+        except OSError as error:
+            raise _no_space(error) from error
         self._types: list[np.dtype[Any]] = []
 
     def write(self, first_row: int, columns: Sequence[np.ndarray]) -> None:
@@ -30,11 +34,14 @@ class _Columns:
         if not self._types:
             self._types = [column.dtype for column in columns]
         begin = 0
-        for kind, column in zip(self._types, columns, strict=True):
-            self._file.seek(begin + first_row * kind.itemsize)
-            self._file.write(np.ascontiguousarray(column, kind).data)
-            begin += self._rows * kind.itemsize
-        self._file.flush()
+        try:
+            for kind, column in zip(self._types, columns, strict=True):
+                self._file.seek(begin + first_row * kind.itemsize)
+                self._file.write(np.ascontiguousarray(column, kind).data)
+                begin += self._rows * kind.itemsize
+            self._file.flush()
+        except OSError as error:
+            raise _no_space(error) from error
 
     def read(self) -> list[np.ndarray]:
         """The columns, read-only: a page of one is in memory once it is looked at, until the
@@ -47,6 +54,13 @@ class _Columns:
             columns.append(np.frombuffer(mapped, kind, self._rows, begin))
             begin += self._rows * kind.itemsize
         return columns
+
+
+def _no_space(error: OSError) -> InputError:
+    return InputError(
+        f"The run cannot be kept while it is worked on: {error.strerror or error}. It needs space "
+        f"for temporary files in {tempfile.gettempdir()}; TMPDIR names another folder."
+    )
 
 
 class RunOnDisk(Run):

@@ -1,12 +1,24 @@
 """A run kept in a file, a block of sessions at a time, is the run in memory to the bit."""
 
 import dataclasses
+import errno
+import io
 
 import numpy as np
 import pytest
 
-from carbonrouter_core import POLICIES, Scenario, compare, engine, find_trace, prepare, run_policy
+from carbonrouter_core import (
+    POLICIES,
+    Scenario,
+    compare,
+    engine,
+    find_trace,
+    on_disk,
+    prepare,
+    run_policy,
+)
 from carbonrouter_core.engine import Prepared, run_on_disk
+from carbonrouter_core.errors import InputError
 from carbonrouter_core.on_disk import RunOnDisk
 from carbonrouter_core.report.bundle import decisions_sha256
 from carbonrouter_core.results import Run
@@ -77,6 +89,16 @@ def test_what_was_read_outlives_the_run(prepared: Prepared) -> None:
     del run
     assert carbon_g.sum() == expected > 0
     assert not carbon_g.flags.writeable
+
+
+def test_a_full_disk_is_a_clear_error(prepared: Prepared, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Full(io.BytesIO):
+        def write(self, data) -> int:
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(on_disk.tempfile, "TemporaryFile", lambda prefix: Full())
+    with pytest.raises(InputError, match="No space left on device.*TMPDIR"):
+        run_on_disk(prepared, "sticky")
 
 
 def test_a_part_of_a_prepared_trace_is_its_sessions(prepared: Prepared) -> None:

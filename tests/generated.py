@@ -70,8 +70,28 @@ def large_trace(path: Path, turns: int) -> Path:
     return path
 
 
-def large_chats(path: Path, turns: int, prompt_words: int, answer_words: int) -> Path:
-    """Conversations with words, about as often used as in a language, as JSON Lines of WildChat.
+_CHATS = {
+    "wildchat": (
+        '{"conversation_hash":"c%d","timestamp":"2024-05-%02dT%02d:00:00Z","conversation":[%s]}',
+        '{"role":"user","content":"%s","timestamp":"2024-05-%02dT%02d:%02d:00Z"},'
+        '{"role":"assistant","content":"%s"}',
+    ),
+    "lmsys": (
+        '{"conversation_id":"c%d","model":"m-%d-%d","conversation":[%s]}',
+        '{"role":"user","content":"%s"},{"role":"assistant","content":"%.0s%.0s%.0s%s"}',
+    ),
+    "sharegpt": (
+        '{"id":"c%d_0","model":"m-%d-%d","conversations":[%s]}',
+        '{"from":"human","value":"%s"},{"from":"gpt","value":"%.0s%.0s%.0s%s"}',
+    ),
+}
+"""A record and a turn of it; those without times have no place for them."""
+
+
+def large_chats(
+    path: Path, turns: int, prompt_words: int, answer_words: int, format_id: str = "wildchat"
+) -> Path:
+    """Conversations with words, about as often used as in a language, as JSON Lines.
 
     A word and a space take 6.6 bytes on average.
     """
@@ -81,13 +101,7 @@ def large_chats(path: Path, turns: int, prompt_words: int, answer_words: int) ->
     words = ["".join(rng.choice(letters, n)) for n in lengths]
     used = np.minimum(rng.zipf(1.3, 2_000_000) - 1, len(words) - 1)
     text = " ".join([words[i] for i in used])
-    record = (
-        '{"conversation_hash":"c%d","timestamp":"2024-05-%02dT%02d:00:00Z","conversation":[%s]}'
-    )
-    message = (
-        '{"role":"user","content":"%s","timestamp":"2024-05-%02dT%02d:%02d:00Z"},'
-        '{"role":"assistant","content":"%s"}'
-    )
+    record, message = _CHATS[format_id]
     done = number = 0
     size = np.array([prompt_words, answer_words]) * len(text) // len(used)
     with path.open("w") as file:
@@ -227,13 +241,14 @@ from typing import NamedTuple
 from carbonrouter_core.store import open_store
 from carbonrouter_core.traces.staging import stage
 
-began = time.monotonic()
+began, worked = time.monotonic(), time.process_time()
 with stage([Path(sys.argv[1])]) as staged:
     stored = open_store().save_trace(staged, "large")
-seconds = time.monotonic() - began
+seconds, worked = time.monotonic() - began, time.process_time() - worked
 # of this program alone: ru_maxrss would begin with that of the process that started it
 status = Path("/proc/self/status").read_text()
 peak_kib = int(status.partition("VmHWM:")[2].split()[0])
-print(stored.turns, seconds, peak_kib)
+print(stored.turns, seconds, worked, peak_kib)
 """
-"""Imports a file into the store; prints turns, seconds and peak memory in KiB (Linux)."""
+"""Imports a file into the store; prints turns, seconds, seconds of CPU and peak memory in KiB
+(Linux)."""

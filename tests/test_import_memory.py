@@ -23,6 +23,6 @@ def test_half_a_million_turns_stay_far_below_the_limit(tmp_path: Path, name: str
         text=True,
         check=True,
     )
-    turns, _, peak_kib = (float(figure) for figure in done.stdout.split())
+    turns, _, _, peak_kib = (float(figure) for figure in done.stdout.split())
     assert turns == 500_000
     assert peak_kib < 1.25 * 2**20

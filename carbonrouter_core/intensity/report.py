@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from carbonrouter_core.carbon_intensity import ZoneSeries, utc_text
-from carbonrouter_core.traces.report import Finding, Kind
+from carbonrouter_core.traces.report import FileReport
 
 
 @dataclass(frozen=True)
@@ -49,31 +49,20 @@ class SeriesSummary:
         )
 
 
-@dataclass(frozen=True)
-class IntensityReport:
+@dataclass(frozen=True, kw_only=True)
+class IntensityReport(FileReport):
     """The validation report of a carbon-intensity file.
 
-    ``rows_read`` counts rows of the file; ``facts``: unit, time zone and the like with where
+    ``facts``: unit, time zone and the like with where
     each is from; ``series``: what would be stored; ``zones_unknown``: zones that are neither
     built in nor yours.
     """
 
-    files: tuple[str, ...]
-    format_id: str
-    format_label: str
-    format_reason: str
-    rows_read: int
     facts: Mapping[str, str]
     series: tuple[SeriesSummary, ...]
-    findings: tuple[Finding, ...]
-    guesses: tuple[str, ...]
     source: str
     licence: str
     zones_unknown: tuple[str, ...] = ()
-
-    def count(self, kind: Kind) -> int:
-        """Rows with a finding of ``kind``."""
-        return sum(one.count for one in self.findings if one.kind == kind)
 
     @property
     def refused(self) -> int:
@@ -84,16 +73,6 @@ class IntensityReport:
     def can_store(self) -> bool:
         """Whether this may be stored."""
         return self.refused == 0 and bool(self.series)
-
-    @property
-    def first_refusal(self) -> str:
-        """The first thing that stops the import, as a sentence."""
-        stops = [one for one in self.findings if one.kind in ("refused", "unreadable")]
-        if not stops:
-            return ""
-        one = stops[0]
-        more = f" (and {one.count - 1:,} more rows)" if one.count > 1 else ""
-        return f"{one.places[0] if one.places else self.files[0]}: {one.reason}{more}"
 
     def to_dict(self) -> dict[str, Any]:
         """The report as plain JSON values."""
@@ -110,25 +89,19 @@ class IntensityReport:
             "source": self.source,
             "licence": self.licence,
             "guesses": list(self.guesses),
-            "findings": [asdict(one) | {"places": list(one.places)} for one in self.findings],
+            "findings": [one.to_dict() for one in self.findings],
         }
 
     def __str__(self) -> str:
-        lines = [
-            f"File      {', '.join(self.files)}",
-            f"Format    {self.format_label}: {self.format_reason}",
-            f"Rows      {self.rows_read:,} read, {self.count('repaired'):,} repaired, "
-            f"{self.refused:,} refused",
-        ]
-        lines += [f"{name:<10}{value}" for name, value in self.facts.items()]
-        lines += [
+        series = [
             f"Series    {one.zone} ({one.kind}, {one.basis}): {one.granularity}, {one.first_utc} "
             f"to {one.end_utc}, {one.lowest_g_per_kwh:.0f} to {one.highest_g_per_kwh:.0f} g/kWh "
             f"(mean {one.mean_g_per_kwh:.0f}), {one.estimated_intervals:,} of {one.intervals:,} "
             f"intervals estimated{', with forecast' if one.has_forecast else ''}"
             for one in self.series
         ]
-        lines += [f"Source    {self.source}; licence: {self.licence}"]
-        lines += [f"assumed: {guess}" for guess in self.guesses]
-        lines += [str(finding) for finding in self.findings]
-        return "\n".join(lines)
+        return self.in_words(
+            *(f"{name:<10}{value}" for name, value in self.facts.items()),
+            *series,
+            f"Source    {self.source}; licence: {self.licence}",
+        )

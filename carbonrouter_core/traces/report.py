@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
 import numpy as np
@@ -31,6 +31,10 @@ class Finding:
     reason: str
     count: int
     places: tuple[str, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """The finding as plain JSON values."""
+        return asdict(self) | {"places": list(self.places)}
 
     def __str__(self) -> str:
         places = ", ".join(self.places[:SHOWN_PLACES])
@@ -90,14 +94,11 @@ class Findings:
         return tuple(self._guesses)
 
 
-@dataclass(frozen=True)
-class TraceReport:
-    """The validation report of a trace file.
+@dataclass(frozen=True, kw_only=True)
+class FileReport:
+    """What every validation report of a file says.
 
-    ``rows_read`` counts rows or records of the file, ``turns`` and ``sessions`` what would be
-    stored. ``first_utc_s``/``last_utc_s``: epoch seconds, where the file says; ``duration_s``:
-    from first to last turn of the trace, or of the longest session where times are relative.
-    ``turns_per_session``: how many sessions there are of each number of turns.
+    ``rows_read`` counts rows or records of the file.
     """
 
     files: tuple[str, ...]
@@ -105,10 +106,51 @@ class TraceReport:
     format_label: str
     format_reason: str
     rows_read: int
-    turns: int
-    sessions: int
     findings: tuple[Finding, ...]
     guesses: tuple[str, ...]
+
+    def count(self, kind: Kind) -> int:
+        """Rows with a finding of ``kind``."""
+        return sum(finding.count for finding in self.findings if finding.kind == kind)
+
+    @property
+    def first_refusal(self) -> str:
+        """The first thing that stops the import, as a sentence."""
+        stops = [one for one in self.findings if one.kind in ("refused", "unreadable")]
+        if not stops:
+            return ""
+        one = stops[0]
+        more = f" (and {one.count - 1:,} more rows)" if one.count > 1 else ""
+        return f"{one.places[0] if one.places else self.files[0]}: {one.reason}{more}"
+
+    def in_words(self, *content: str) -> str:
+        """The report as text; ``content``: lines about what is in the file."""
+        stopped = self.count("refused") + self.count("unreadable")
+        return "\n".join(
+            [
+                f"File      {', '.join(self.files)}",
+                f"Format    {self.format_label}: {self.format_reason}",
+                f"Rows      {self.rows_read:,} read, {self.count('repaired'):,} repaired, "
+                f"{stopped:,} refused",
+                *content,
+                *(f"assumed: {guess}" for guess in self.guesses),
+                *map(str, self.findings),
+            ]
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class TraceReport(FileReport):
+    """The validation report of a trace file.
+
+    ``turns`` and ``sessions``: what would be stored. ``first_utc_s``/``last_utc_s``: epoch
+    seconds, where the file says; ``duration_s``: from first to last turn of the trace, or of the
+    longest session where times are relative. ``turns_per_session``: how many sessions there are
+    of each number of turns.
+    """
+
+    turns: int
+    sessions: int
     times: str
     first_utc_s: float | None
     last_utc_s: float | None
@@ -120,10 +162,6 @@ class TraceReport:
     turns_with_model: int = 0
     turns_with_region: int = 0
     turns_with_difficulty: int = 0
-
-    def count(self, kind: Kind) -> int:
-        """Rows with a finding of ``kind``."""
-        return sum(finding.count for finding in self.findings if finding.kind == kind)
 
     @property
     def refused(self) -> int:
@@ -139,16 +177,6 @@ class TraceReport:
     def can_store(self) -> bool:
         """Whether everything that could be read may be stored."""
         return self.refused == 0 and self.turns > 0
-
-    @property
-    def first_refusal(self) -> str:
-        """The first thing that stops the import, as a sentence."""
-        stops = [one for one in self.findings if one.kind in ("refused", "unreadable")]
-        if not stops:
-            return ""
-        one = stops[0]
-        more = f" (and {one.count - 1:,} more rows)" if one.count > 1 else ""
-        return f"{one.places[0] if one.places else self.files[0]}: {one.reason}{more}"
 
     @property
     def long_sessions(self) -> int:
@@ -215,25 +243,13 @@ class TraceReport:
             "turns_with_served_region": self.turns_with_region,
             "turns_with_difficulty": self.turns_with_difficulty,
             "guesses": list(self.guesses),
-            "findings": [
-                {
-                    "kind": one.kind,
-                    "reason": one.reason,
-                    "count": one.count,
-                    "places": list(one.places),
-                }
-                for one in self.findings
-            ],
+            "findings": [one.to_dict() for one in self.findings],
         }
 
     def __str__(self) -> str:
         share = self.long_session_share
         over = "n/a" if share is None else f"{100 * share:.1f} %"
-        lines = [
-            f"File      {', '.join(self.files)}",
-            f"Format    {self.format_label}: {self.format_reason}",
-            f"Rows      {self.rows_read:,} read, {self.count('repaired'):,} repaired, "
-            f"{self.refused + self.unreadable:,} refused",
+        return self.in_words(
             f"Trace     {self.turns:,} turns in {self.sessions:,} sessions; {over} of the "
             f"sessions have over {LONG_SESSION_TURNS} turns",
             f"Turns a session: median {self.session_turns_at(0.5) or 'n/a'}, "
@@ -242,10 +258,7 @@ class TraceReport:
             f"Time      {self.span}",
             f"Observed  cached tokens on {self.turns_with_cached:,} turns, model on "
             f"{self.turns_with_model:,}, region on {self.turns_with_region:,}",
-        ]
-        lines += [f"assumed: {guess}" for guess in self.guesses]
-        lines += [str(finding) for finding in self.findings]
-        return "\n".join(lines)
+        )
 
 
 def utc_text(time_s: float) -> str:

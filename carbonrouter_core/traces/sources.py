@@ -23,7 +23,7 @@ import pyarrow.parquet as pq
 from carbonrouter_core.errors import TraceError
 from carbonrouter_core.traces.json_lists import ListLines
 
-CHUNK_BYTES = 4 * 2**20
+CHUNK_BYTES = 8 * 2**20
 """Bytes of whole lines handed on at a time."""
 MAX_RECORD_BYTES = 32 * 2**20
 """A longer line or JSON value is refused: it is no record, and would fill the memory."""
@@ -218,7 +218,8 @@ def line_chunks(source: Source, broken: Broken, progress: Progress) -> Iterator[
         if last:
             chunk, rest = rest + block, b""
         elif end:
-            chunk, rest = rest + block[:end], block[end:]
+            # joined at once: each copy of what is read takes as long as reading it
+            chunk, rest = b"".join((rest, memoryview(block)[:end])), block[end:]
         else:
             chunk, rest = b"", rest + block
         first_is_long = chunk.find(b"\n") > MAX_RECORD_BYTES  # only a first one spans blocks

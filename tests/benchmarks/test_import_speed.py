@@ -68,4 +68,4 @@ def test_long_conversations(tmp_path: Path) -> None:
     mb_per_s = turns_per_s * path.stat().st_size / 500_000 / 1e6
     print(f"{mb_per_s:.0f} MB/s")
     assert peak_kib < 2 * 2**20
-    assert mb_per_s >= 150
+    assert mb_per_s >= 100

@@ -40,7 +40,7 @@ def draw(shown: page.Page) -> None:
     st.html(answer.hero_html(*savings, summary, router, figures.unmet))
     st.html(kpis.html(kpis.key_figures(summary, figures.saving, router)))
     below = cache.details(shown.scenario, router)
-    left, right = st.columns([3, 2], gap="medium")
+    left, right = st.container(key="overview-body").columns([3, 2], gap="medium")
     with right:
         bars = st.empty()
         page.note(answer.electricity(summary, router), answer.by_city(below.sites, below.traffic))

@@ -27,9 +27,14 @@ from pages.components import formatting as fmt
 from pages.components import theme
 
 LAND = Path(__file__).resolve().parents[2] / "assets" / "land.geojson"
-MAP_WIDTH_PX, MAP_HEIGHT_PX = 590, 420
-PRESENT_MAP_WIDTH_PX, PRESENT_MAP_HEIGHT_PX = 760, 560
-PHONE_WIDTH_PX = 350
+MAP_HEIGHT_PX, PRESENT_MAP_HEIGHT_PX = 420, 560
+PHONE_PX = 640
+MAP_WIDTHS_PX: dict[int | None, tuple[int, int]] = {
+    PHONE_PX: (350, 350),
+    1270: (400, 560),  # the bars stand below
+    None: (530, 700),
+}
+"""Widths that the map surely has, and while presenting, in windows not wider than a step."""
 
 SMALLEST_SITE_PX, LARGEST_SITE_PX = 5.0, 17.0
 NARROWEST_ARC_PX, WIDEST_ARC_PX = 1.5, 9.0
@@ -120,13 +125,13 @@ def _arrow(path: list[list[float]], size_degrees: float) -> list[list[float]]:
     return [[round(a, 3), round(_latitude(b), 3)] for a, b in corners]
 
 
-def _narrowest_px(present: bool, narrow: bool) -> int:
+def _narrowest_px(present: bool, window_px: int | None) -> int:
     """A width the map surely has here; the browser fits no view by itself. A phone says with its
     first request that it is one.
     """
-    if narrow or "Mobile" in (st.context.headers.get("User-Agent") or ""):
-        return PHONE_WIDTH_PX
-    return PRESENT_MAP_WIDTH_PX if present else MAP_WIDTH_PX
+    if "Mobile" in (st.context.headers.get("User-Agent") or ""):
+        window_px = PHONE_PX
+    return MAP_WIDTHS_PX[window_px][present]
 
 
 @dataclass(frozen=True)
@@ -145,7 +150,7 @@ class _View:
             longitude=round(self.longitude, 3),
             latitude=round(_latitude(self.mercator_y), 3),
             zoom=round(math.log2(360 / (512 * self.degrees_per_px)), 2),
-            min_zoom=-0.5,
+            min_zoom=-1,
             max_zoom=CLOSEST_ZOOM + 1,
             pitch=0,
         )
@@ -235,13 +240,13 @@ def site_map(
     mass: fmt.Mass,
     users: pd.DataFrame | None = None,
     present: bool = False,
-    narrow: bool = False,
+    window_px: int | None = None,
 ) -> SiteMap:
     """Sites coloured by mean carbon intensity and sized by turns served, with the moves of
     sessions between regions under one policy.
 
     ``users`` (from_region, to_region, turns), when given, adds thin lines from where users are
-    to where their turns are served. ``narrow``: in a window as narrow as a phone's.
+    to where their turns are served. ``window_px``: see :data:`MAP_WIDTHS_PX`.
     """
     colours = theme.palette()
     served = sites.merge(traffic, on="region", how="left").fillna({"turns": 0, "carbon_g": 0.0})
@@ -249,7 +254,7 @@ def site_map(
     all_turns = served["turns"].sum()
     served["share_percent"] = 100 * served["turns"] / all_turns if all_turns else 0.0
     height = PRESENT_MAP_HEIGHT_PX if present else MAP_HEIGHT_PX
-    view = _view(served, _narrowest_px(present, narrow), height)
+    view = _view(served, _narrowest_px(present, window_px), height)
     place = {row.region: (float(row.longitude), float(row.latitude)) for row in served.itertuples()}
     city = dict(zip(served["region"], served["city"], strict=True))
     layers = [

@@ -1,29 +1,33 @@
-"""Whether the page is shown in a narrow window, which the browser alone knows."""
+"""How wide the window is, which the browser alone knows."""
 
 from __future__ import annotations
 
 import streamlit as st
 
-WIDEST_PX = 640
-"""Windows up to this are narrow, as in the style sheets (40rem)."""
+STEPS_PX = (640, 1270)
+"""Widths up to which a window is told; as in the style sheets."""
 
 _probe = st.components.v2.component(
-    "carbonrouter_narrow_window",
+    "carbonrouter_window_width",
     js=f"""
 export default function ({{ setStateValue }}) {{
-  const query = matchMedia("(max-width: {WIDEST_PX}px)");
-  const tell = () => setStateValue("narrow", query.matches);
-  if (query.matches) tell();
-  query.addEventListener("change", tell);
-  return () => query.removeEventListener("change", tell);
+  const steps = {list(STEPS_PX)};
+  const queries = steps.map((px) => matchMedia(`(max-width: ${{px}}px)`));
+  const widest = () => steps.find((_, i) => queries[i].matches) ?? 0;
+  const tell = () => setStateValue("widest", widest());
+  if (widest()) tell();
+  queries.forEach((one) => one.addEventListener("change", tell));
+  return () => queries.forEach((one) => one.removeEventListener("change", tell));
 }}
 """,
 )
 
 
-def is_narrow(key: str) -> bool:
-    """Whether the window is narrow; the first run of a page in a narrow one is followed by one
-    that knows."""
+def widest_px(key: str) -> int | None:
+    """The least of :data:`STEPS_PX` that the window is not wider than; None: wider than all.
+
+    The first run of a page in a narrow window is followed by one that knows.
+    """
     with st.container(key=f"narrow-{key}"):
-        found = _probe(key=key, default={"narrow": False}, on_narrow_change=lambda: None)
-    return bool(found.narrow)
+        found = _probe(key=key, default={"widest": 0}, on_widest_change=lambda: None)
+    return int(found.widest) or None

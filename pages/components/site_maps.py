@@ -7,7 +7,7 @@ import streamlit as st
 
 from pages.components import cache, maps, page, theme
 from pages.components import formatting as fmt
-from pages.components.narrow import is_narrow
+from pages.components.narrow import widest_px
 
 
 def draw(shown: page.Page, sites: pd.DataFrame, mass: fmt.Mass) -> None:
@@ -24,7 +24,7 @@ def draw(shown: page.Page, sites: pd.DataFrame, mass: fmt.Mass) -> None:
         label_visibility="collapsed",
     )
     users = head.toggle("Users", key="map-users", help="Lines from users to the sites that serve.")
-    narrow = is_narrow("site-map")
+    window_px = widest_px("site-map")
     run = cache.comparison(shown.scenario, shown.router)
     drawn = maps.site_map(
         sites,
@@ -35,6 +35,6 @@ def draw(shown: page.Page, sites: pd.DataFrame, mass: fmt.Mass) -> None:
         mass=mass,
         users=maps.user_flows(run, chosen) if users else None,
         present=shown.present,
-        narrow=narrow,
+        window_px=window_px,
     )
     maps.show(drawn, key="site-map", present=shown.present)

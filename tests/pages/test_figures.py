@@ -13,6 +13,7 @@ import carbonrouter_core as core
 from carbonrouter_core import POLICIES
 from pages.components import answer, cache, charts, maps, theme
 from pages.components import formatting as fmt
+from pages.components.narrow import STEPS_PX
 
 MASS = fmt.Mass.for_largest(1000.0)
 PARTS = {"recompute_g": 300.0, "prompt_g": 100.0, "decode_g": 400.0, "host_g": 200.0}
@@ -232,14 +233,18 @@ def test_the_map_is_also_told_in_words() -> None:
     assert "No session ever moves" in drawn([]).description
 
 
-@pytest.mark.parametrize("narrow", [False, True])
-def test_the_view_holds_all_sites_in_a_window_of_any_width(narrow: bool) -> None:
+@pytest.mark.parametrize("present", [False, True])
+@pytest.mark.parametrize("window_px", [None, *STEPS_PX])
+def test_the_view_holds_all_sites_in_a_window_of_any_width(
+    window_px: int | None, present: bool
+) -> None:
     wide = sites().assign(longitude=[-118.2, 8.7, 151.2], latitude=[34.1, 50.1, -33.9])
-    shown = maps._view(wide, maps._narrowest_px(present=False, narrow=narrow), maps.MAP_HEIGHT_PX)
-    width_px = maps.PHONE_WIDTH_PX if narrow else maps.MAP_WIDTH_PX
+    shown = maps._view(wide, maps._narrowest_px(present, window_px), maps.MAP_HEIGHT_PX)
     at_px = (wide["longitude"] - shown.longitude) / shown.degrees_per_px
-    assert at_px.abs().max() < width_px / 2
-    assert 2 ** shown.state().zoom * 512 <= 360 / shown.degrees_per_px * 1.01
+    assert at_px.abs().max() < maps.MAP_WIDTHS_PX[window_px][present] / 2
+    state = shown.state()
+    assert 2**state.zoom * 512 <= 360 / shown.degrees_per_px * 1.01
+    assert state.zoom >= state.min_zoom
 
 
 def test_labels_of_close_sites_do_not_cover_each_other() -> None:

@@ -101,7 +101,7 @@ def draw_other_policies(
             drawn_at = time.monotonic()
     with gap.container():
         replays.offer_again(stopped)
-        carbon_g = rows["carbon_g"]
+        carbon_g = answer.minimised_g(rows, shown.scenario)
         if not {core.OPTIMUM, "free-migration"} <= set(carbon_g.index):
             return
         closed = charts.gap_closed(carbon_g, shown.router, mass, **style)

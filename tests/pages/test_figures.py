@@ -166,6 +166,21 @@ def test_what_is_only_the_best_found_is_called_so() -> None:
     assert "no router can do better" in answer.possible(carbon, core.Scenario(), {}, MASS)
 
 
+def test_the_gap_is_of_what_the_policies_minimise() -> None:
+    # embodied carbon turns a router that is worse than FairCarbon into one half way to the best
+    rows = pd.DataFrame(
+        {"carbon_g": [100.0, 110.0, 90.0], "embodied_g": [40.0, 10.0, 10.0]},
+        index=["faircarbon", "carbonrouter", core.OPTIMUM],
+    )
+    for embodied, title in ((False, "None of the possible"), (True, "50 % of the possible")):
+        scenario = core.Scenario(embodied=embodied)
+        grams = answer.minimised_g(rows, scenario)
+        said = charts.gap_closed(grams, "carbonrouter", MASS).figure.layout.title.text
+        assert said.replace(fmt.NARROW, " ").startswith(title)
+        told = answer.possible(grams, scenario, {}, MASS)
+        assert ("making of the machines" in told) == embodied
+
+
 def test_no_possible_saving_is_no_division_by_zero() -> None:
     carbon = pd.Series(dict.fromkeys(("faircarbon", "carbonrouter", "hindsight-optimum"), 5.0))
     chart = charts.gap_closed(carbon, "carbonrouter", MASS)

@@ -21,7 +21,7 @@ def draw(shown: page.Page) -> None:
             scenario_form.draw()
     with right:
         scenario_status.draw(shown)
-    with left:
+    with left, page.guard():
         scenario_status.replicas(shown.scenario, shown.router)
 
 

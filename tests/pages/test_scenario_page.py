@@ -11,7 +11,7 @@ from streamlit.testing.v1 import AppTest
 
 from carbonrouter_core import FIELDS, PRESETS, Scenario, compare
 from carbonrouter_core.store import close_store, open_store
-from pages.components import cache, scenario_saved
+from pages.components import cache, replays, scenario_saved
 from pages.components import formatting as fmt
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -84,6 +84,15 @@ def test_a_newcomer_sees_every_choice_and_what_it_comes_to(open_real_page: OpenP
         assert not key or key in keys, field
     assert app.checkbox(key="scenario_has_europe-west3_B200-180GB").value is True
     assert app.checkbox(key="scenario_has_us-west2_B200-180GB").value is False
+
+
+def test_what_was_stopped_is_offered_again(open_page: OpenPage) -> None:
+    app = open_page()
+    app.session_state[replays.STOPPED] = {("prepared", cache.key_of(Scenario()))}
+    run(app)
+    assert "Stopped: placing the conversations in time." in words(app)
+    app.button(key="again-prepared-" + cache.key_of(Scenario())).click()
+    assert "Stopped" not in words(run(app))
 
 
 @pytest.mark.parametrize(

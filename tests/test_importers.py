@@ -451,9 +451,22 @@ def test_half_a_character_in_an_id_is_kept_as_it_was_written(
 
 
 @pytest.mark.parametrize(
-    "time", [10**400, "0001-01-01T00:00:00+14:00", "9999-12-31T23:59:59-14:00"]
+    "time", ["0001-01-01T00:00:00+14:00", "1970-01-01T00:00:09Z", "9999-12-31T23:59:59-14:00"]
 )
-def test_a_time_beyond_all_dates_is_none(tmp_path: Path, time: Any) -> None:
+@pytest.mark.parametrize("model", ["m", 5])  # of another kind: read record by record
+def test_a_time_that_can_be_no_log_s_is_refused(tmp_path: Path, time: str, model: Any) -> None:
+    said = [
+        {"role": "user", "content": "hello", "timestamp": time},
+        {"role": "assistant", "content": "yes", "timestamp": None},
+    ]
+    day = "2024-05-20T10:13:20Z"
+    chat = {"conversation_hash": "a", "model": model, "timestamp": day, "conversation": said}
+    with pytest.raises(TraceError, match="line 1: the time cannot be read as a date"):
+        bring(lines(tmp_path / "chats.jsonl", [chat]))
+
+
+def test_a_number_too_large_for_a_time_is_none(tmp_path: Path) -> None:
+    time: Any = 10**400
     said = [
         {"role": "user", "content": "hello", "timestamp": time},
         {"role": "assistant", "content": "yes", "timestamp": None},
@@ -461,7 +474,7 @@ def test_a_time_beyond_all_dates_is_none(tmp_path: Path, time: Any) -> None:
     day = "2024-05-20T10:13:20Z"
     chat = {"conversation_hash": "a", "model": "m", "timestamp": day, "conversation": said}
     trace, _ = bring(lines(tmp_path / "chats.jsonl", [chat]))
-    assert trace.n_turns == 1
+    assert trace.n_turns == 1  # the time of the conversation stands in
     log = lines(tmp_path / "log.jsonl", [usage("a", 1_716_200_000, 10, 5), usage("a", time, 10, 5)])
     with pytest.raises(TraceError, match="line 2: the time cannot be read as a date"):
         bring(log)

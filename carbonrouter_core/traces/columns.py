@@ -30,6 +30,7 @@ from carbonrouter_core.traces.sources import Progress, Source, values_of, whole_
 
 FIRST_TIME_S, LAST_TIME_S = 946_684_800.0, 4_102_444_800.0
 """2000-01-01 and 2100-01-01 UTC: an epoch time outside is in another unit or wrong."""
+NO_DATE = "the time cannot be read as a date between 2000 and 2100"
 
 _UNITS = ((1.0, "seconds"), (1e3, "milliseconds"), (1e6, "microseconds"), (1e9, "nanoseconds"))
 _ZONE = re.compile(r"(?:[zZ]|[+-]\d\d(?::?\d\d)?)\s*$")
@@ -457,7 +458,7 @@ class _Times:
         if not good.all():
             self._findings.add(
                 "refused",
-                "the time cannot be read as a date between 2000 and 2100",
+                NO_DATE,
                 (self._source.place(int(line)) for line in lines.to_numpy()[~good]),
             )
         return seconds, good
@@ -503,7 +504,4 @@ def epoch_s_of(value: Any) -> float | None:
             return None
     if not isinstance(value, datetime):
         return None
-    try:
-        return (value if value.tzinfo else value.replace(tzinfo=UTC)).timestamp()
-    except OverflowError:  # in UTC it is before the first year, or after the last
-        return None
+    return (value if value.tzinfo else value.replace(tzinfo=UTC)).timestamp()

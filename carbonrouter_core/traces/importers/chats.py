@@ -19,7 +19,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from carbonrouter_core.traces.ahead import chunks_ahead, parts_ahead, unreadable
-from carbonrouter_core.traces.columns import epoch_s_of, numbered, parse_lines
+from carbonrouter_core.traces.columns import (
+    FIRST_TIME_S,
+    LAST_TIME_S,
+    NO_DATE,
+    epoch_s_of,
+    numbered,
+    parse_lines,
+)
 from carbonrouter_core.traces.conversations import (
     ASSUMED_GAP_S,
     MESSAGE,
@@ -290,6 +297,8 @@ def turn_tables(
         time_s, assumed = assume_times(turns, start_s)
         reason = f"the message has no time: taken {ASSUMED_GAP_S:.0f} s after the one before"
         found(source, findings, "repaired", reason, line[assumed])
+        wrong = (time_s < FIRST_TIME_S) | (time_s >= LAST_TIME_S)
+        found(source, findings, "refused", NO_DATE, line[wrong])
     which = pa.array(turns.conversation)
     number = np.arange(len(line)) - np.repeat(np.cumsum(count) - count, count)
     yield pa.table(

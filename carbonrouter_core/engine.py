@@ -18,7 +18,7 @@ from carbonrouter_core.intensity.choice import IntensitySource, OwnSeries, choos
 from carbonrouter_core.intensity.knowledge import known_by_region
 from carbonrouter_core.intensity.stored import own_series_of
 from carbonrouter_core.kernel import Rules, make_rules, with_floors
-from carbonrouter_core.memory import give_back
+from carbonrouter_core.memory import give_back, large_arrays_apart
 from carbonrouter_core.observed import run_as_served
 from carbonrouter_core.on_disk import RunOnDisk
 from carbonrouter_core.policies import AS_SERVED, POLICIES, Policy, policy
@@ -133,6 +133,7 @@ class Prepared:
 
 def find_trace(name: str) -> Trace:
     """The built-in trace of that name, the trace file at that path, or the stored trace."""
+    large_arrays_apart()  # it is read to be replayed: both go through arrays of all its turns
     if name in BUILTIN_TRACES:
         return builtin_trace(name)
     path = Path(name)

@@ -41,14 +41,6 @@ def pytest_sessionstart(session: pytest.Session) -> None:
         compare(Scenario(), ["carbonrouter", "hindsight-optimum"])
 
 
-@pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Keep each file, and all that share the running app, in one process."""
-    for item in items:
-        group = "browser" if item.get_closest_marker("browser") else item.path.name
-        item.add_marker(pytest.mark.xdist_group(group))
-
-
 def pytest_terminal_summary(terminalreporter: Any) -> None:
     """Say what was measured, whichever process did it."""
     reports = [one for kind in ("passed", "failed") for one in terminalreporter.getreports(kind)]

@@ -323,6 +323,7 @@ def _parquet(
         try:
             return _counted(_table(lines, columns, wanted), own)
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+            # something in the part is odd: read it row by row, which finds out what, and where
             rows = _Rows(source, wanted, own)
             lists = [
                 [None] * batch.num_rows if (c := columns[one.name]) is None else c.to_pylist()

@@ -5,7 +5,6 @@
 """
 
 import carbonrouter_core.memory  # noqa: F401 - chooses Arrow's allocator, so before Arrow comes
-from carbonrouter_core.engine import compare, find_trace, prepare, run_policy
 from carbonrouter_core.errors import (
     CarbonRouterError,
     CatalogError,
@@ -16,11 +15,12 @@ from carbonrouter_core.errors import (
     TraceError,
     TurnError,
 )
-from carbonrouter_core.policies import BASELINE, OPTIMUM, POLICIES
-from carbonrouter_core.results import FIGURES, Comparison, Interval
-from carbonrouter_core.router import CarbonRouter, Decision, LiveTurn
+from carbonrouter_core.live import CarbonRouter, Decision, LiveTurn
+from carbonrouter_core.replay.engine import compare, find_trace, prepare, run_policy
+from carbonrouter_core.results.comparison import FIGURES, Comparison, Interval
+from carbonrouter_core.routing.policies import BASELINE, OPTIMUM, POLICIES
 from carbonrouter_core.scenario import FIELDS, PRESETS, Scenario, preset
-from carbonrouter_core.sites import load_catalog
+from carbonrouter_core.store.sites import load_catalog
 from carbonrouter_core.traces.builtin import BUILTIN_TRACES
 
 __version__ = "0.1.0"

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from carbonrouter_core import __version__
-from carbonrouter_core.commands import (
+from carbonrouter_core.cli import (
     compare,
     gate_curve,
     importing,

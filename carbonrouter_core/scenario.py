@@ -10,10 +10,10 @@ from datetime import UTC, date, datetime
 from types import MappingProxyType
 from typing import Any
 
-from carbonrouter_core.carbon_intensity import BASES, KINDS
 from carbonrouter_core.errors import ScenarioError
-from carbonrouter_core.intensity.knowledge import KNOWLEDGE
-from carbonrouter_core.tables import unknown
+from carbonrouter_core.grid.knowledge import KNOWLEDGE
+from carbonrouter_core.grid.series import BASES, KINDS
+from carbonrouter_core.reading.tables import unknown
 from carbonrouter_core.traces.placement import GAP_TABLES
 from carbonrouter_core.units import S_PER_DAY
 

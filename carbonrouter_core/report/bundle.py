@@ -12,7 +12,7 @@ from typing import IO, Any, NamedTuple, TypeVar
 from carbonrouter_core.report import tables
 from carbonrouter_core.report.fields import Field, write_csv
 from carbonrouter_core.report.metadata import Fact, metadata, shared_scenario, value_text
-from carbonrouter_core.results import Comparison
+from carbonrouter_core.results.comparison import Comparison
 
 R = TypeVar("R")
 Progress = Callable[[float], None]

@@ -15,11 +15,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from carbonrouter_core import demands, provenance, sources
-from carbonrouter_core import formatting as fmt
+from carbonrouter_core import words as fmt
 from carbonrouter_core.errors import InputError
-from carbonrouter_core.intensity.knowledge import MEANING as KNOWLEDGE_MEANING
-from carbonrouter_core.policies import BASELINE, OPTIMUM, policy
+from carbonrouter_core.grid.knowledge import MEANING as KNOWLEDGE_MEANING
+from carbonrouter_core.report import sources
 from carbonrouter_core.report import svg_charts as svg
 from carbonrouter_core.report.colours import PART_NAMES, policy_colour
 from carbonrouter_core.report.metadata import (
@@ -33,7 +32,9 @@ from carbonrouter_core.report.metadata import (
 )
 from carbonrouter_core.report.style import STYLE
 from carbonrouter_core.report.tables import TOKENS_OF_UNIT, served_turns
-from carbonrouter_core.results import Comparison, Interval, gap_closed_percent
+from carbonrouter_core.results import provenance, unmet
+from carbonrouter_core.results.comparison import Comparison, Interval, gap_closed_percent
+from carbonrouter_core.routing.policies import BASELINE, OPTIMUM, policy
 from carbonrouter_core.scenario import FIELDS, Scenario
 from carbonrouter_core.units import HOURS_PER_DAY, S_PER_DAY, S_PER_HOUR
 
@@ -627,7 +628,7 @@ def _warnings(report: _Report) -> str:
             f"{fmt.number(unserved)} of {fmt.number(report.ours['turns'])} turns fit in no model "
             "and are in no figure."
         )
-    items += demands.unmet(report.comparison, report.router)
+    items += unmet.unmet(report.comparison, report.router)
     return _section("Warnings", _list(items) if items else _paragraph("None."))
 
 

@@ -9,14 +9,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from carbonrouter_core import provenance
-from carbonrouter_core.carbon_intensity import utc_text
 from carbonrouter_core.errors import StoreError
-from carbonrouter_core.intensity.knowledge import MEANING as KNOWLEDGE_MEANING
+from carbonrouter_core.grid.knowledge import MEANING as KNOWLEDGE_MEANING
+from carbonrouter_core.grid.series import utc_text
 from carbonrouter_core.report.fields import neutral
-from carbonrouter_core.results import Comparison
+from carbonrouter_core.results import provenance
+from carbonrouter_core.results.comparison import Comparison
 from carbonrouter_core.scenario import FIELDS, PRESETS, Scenario
-from carbonrouter_core.store import existing_store
+from carbonrouter_core.store.store import existing_store
 from carbonrouter_core.traces.builtin import BUILTIN_TRACES
 
 LOCATION_BASED = "location-based (the grid each site stands on; no contracts or certificates)"

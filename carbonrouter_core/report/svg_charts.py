@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 
-from carbonrouter_core import formatting as fmt
+from carbonrouter_core import words as fmt
 from carbonrouter_core.report.colours import PART_COLOURS, PART_NAMES, policy_colour
 
 WIDTH = 680

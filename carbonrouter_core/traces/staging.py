@@ -23,12 +23,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from carbonrouter_core.database import connect
 from carbonrouter_core.errors import TraceError
+from carbonrouter_core.reading.database import connect
+from carbonrouter_core.reading.files import Progress, Source
 from carbonrouter_core.traces.importers import choose
 from carbonrouter_core.traces.importers.base import RAW, Importer, ImportOptions, Reading, Times
 from carbonrouter_core.traces.report import MAX_PLACES, Kind, TraceReport
-from carbonrouter_core.traces.sources import Progress, Source
 
 MAX_TOKENS = 1e8
 """More tokens than this in one turn is a wrong number, not a long prompt."""

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from carbonrouter_core.quality import difficulty_spread
-from carbonrouter_core.session_difficulty import learn_memory
+from carbonrouter_core.quality.item_response import difficulty_spread
+from carbonrouter_core.quality.session_difficulty import learn_memory
 from carbonrouter_core.traces.placement import PlacedTrace
 
 LEARN_SESSIONS = 50_000

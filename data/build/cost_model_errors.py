@@ -25,10 +25,17 @@ import pandas as pd
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
-from carbonrouter_core import BASELINE, Comparison, Scenario, costs, prepare, run_policy  # noqa: E402
-from carbonrouter_core.catalog import Catalog, EnergyCurve, read_catalog  # noqa: E402
-from carbonrouter_core.deployments import Fleet  # noqa: E402
-from carbonrouter_core.engine import Prepared  # noqa: E402
+from carbonrouter_core import (  # noqa: E402
+    BASELINE,
+    Comparison,
+    Scenario,
+    prepare,
+    run_policy,
+)
+from carbonrouter_core.fleet import costs  # noqa: E402
+from carbonrouter_core.fleet.catalog import Catalog, EnergyCurve, read_catalog  # noqa: E402
+from carbonrouter_core.fleet.deployments import Fleet  # noqa: E402
+from carbonrouter_core.replay.engine import Prepared  # noqa: E402
 from carbonrouter_core.units import MS_PER_S  # noqa: E402
 
 METHOD = ROOT / "docs" / "method.md"

@@ -39,12 +39,12 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
 # the script runs from a bare checkout too
-from carbonrouter_core.ngrams import HASH_COLUMNS, hashed_ngram_counts  # noqa: E402
-from carbonrouter_core.quality import (  # noqa: E402
+from carbonrouter_core.quality.item_response import (  # noqa: E402
     ability_from_accuracy,
     predicted_quality,
     text_of_prompt,
 )
+from carbonrouter_core.quality.ngrams import HASH_COLUMNS, hashed_ngram_counts  # noqa: E402
 
 INCOMPLETE_MODEL = "DeepSeek-Coder-V2"
 QUESTION_FACTS = ["question_id", "category", "src", "n_options", "prompt_chars"]

@@ -7,7 +7,7 @@ import time
 import numpy as np
 import pytest
 
-from carbonrouter_core.carbon_intensity import IntensityTable, builtin_series
+from carbonrouter_core.grid.series import IntensityTable, builtin_series
 
 pytestmark = pytest.mark.benchmark
 

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from carbonrouter_core import Scenario, prepare
-from carbonrouter_core.engine import Prepared
-from carbonrouter_core.policies import POLICIES
-from carbonrouter_core.simulation import replay
+from carbonrouter_core.replay.engine import Prepared
+from carbonrouter_core.replay.simulation import replay
+from carbonrouter_core.routing.policies import POLICIES
 
 pytestmark = pytest.mark.benchmark
 

@@ -10,9 +10,9 @@ import psutil
 import pytest
 
 from carbonrouter_core import Scenario, find_trace
-from carbonrouter_core.executors import open_executor
-from carbonrouter_core.partitioned import WHICH, compare_parts
-from carbonrouter_core.sweep import Axis, Question, Sweep, run_points
+from carbonrouter_core.replay.executors import open_executor
+from carbonrouter_core.replay.parts import WHICH, compare_parts
+from carbonrouter_core.studies.sweep import Axis, Question, Sweep, run_points
 from carbonrouter_core.traces.parts import repeat
 
 pytestmark = pytest.mark.benchmark

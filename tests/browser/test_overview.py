@@ -14,8 +14,8 @@ import pytest
 from PIL import Image
 from playwright.sync_api import Browser, Page, expect
 
-from pages.components import cache, theme
-from pages.components import formatting as fmt
+from pages.shared import formatting as fmt
+from pages.shared import kept_figures, theme
 
 from .tab import FIRST_RUN_MS, Tab
 
@@ -125,7 +125,7 @@ def test_the_map_is_drawn(open_tab: OpenTab, scheme: str, colours: theme.Palette
     assert drawn[colours.land] > 0.1 * pixels, "land"
     assert drawn[theme.hex_to_rgb(colours.sea)] > 0.2 * pixels, "sea"
     # Lines of the moves are nearly opaque: the green of CarbonRouter, a little lighter or darker.
-    green = theme.hex_to_rgb(theme.colour(cache.ROUTERS[0], dark=colours.dark))
+    green = theme.hex_to_rgb(theme.colour(kept_figures.ROUTERS[0], dark=colours.dark))
     lines = sum(
         count
         for colour, count in drawn.items()

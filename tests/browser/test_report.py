@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from carbonrouter_core import Scenario
-from carbonrouter_core.sharing import link_text
+from carbonrouter_core.report.links import link_text
 
 from .tab import FIRST_RUN_MS, Tab
 

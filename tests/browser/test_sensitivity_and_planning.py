@@ -8,17 +8,19 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import expect
 
-from carbonrouter_core import Scenario, compare, planning, sensitivity
-from carbonrouter_core.sweep import Axis, Question, Sweep, run_points
-from pages.components import cache, plan_choice
-from pages.components import formatting as fmt
+from carbonrouter_core import Scenario, compare
+from carbonrouter_core.studies import planning, sensitivity
+from carbonrouter_core.studies.sweep import Axis, Question, Sweep, run_points
+from pages.energy_planning import choice
+from pages.shared import formatting as fmt
+from pages.shared import kept_figures
 
 from .tab import FIRST_RUN_MS, Tab
 
 pytestmark = pytest.mark.browser
 
 OpenTab = Callable[..., Tab]
-ROUTER = cache.ROUTERS[0]
+ROUTER = kept_figures.ROUTERS[0]
 VERDICT = ".cr-verdict"
 
 
@@ -69,7 +71,7 @@ def test_the_schedule_that_is_downloaded_is_that_of_the_engine(
     path = tmp_path / "schedule.csv"
     started.value.save_as(path)
 
-    run = compare(Scenario(), plan_choice.policies(ROUTER))
+    run = compare(Scenario(), choice.policies(ROUTER))
     factor = planning.volume_factor(run, 1_000_000.0)
     loads = [planning.hourly_load(run, name).times(factor) for name in run.runs]
     assert path.read_bytes() == planning.schedule_csv(run, loads).encode()

@@ -9,11 +9,13 @@ import numpy as np
 import pytest
 from playwright.sync_api import Browser, expect
 
-from carbonrouter_core import Comparison, Scenario, compare, feasibility
-from carbonrouter_core.policies import reasons
-from carbonrouter_core.session_story import Story, tell
-from pages.components import cache, decisions, player, theme
-from pages.components import formatting as fmt
+from carbonrouter_core import Comparison, Scenario, compare
+from carbonrouter_core.results.session_story import Story, tell
+from carbonrouter_core.routing import feasibility
+from carbonrouter_core.routing.policies import reasons
+from pages.session_replay import decisions, player
+from pages.shared import formatting as fmt
+from pages.shared import kept_figures, theme
 
 from .player import Player, open_player
 from .tab import Tab
@@ -26,7 +28,7 @@ STEP_MS = 150.0
 """A step is to be drawn within this, by the median over a conversation of 300 turns."""
 SCRIPT_MS = 30.0
 """What the script of a step may take; the rest is the browser's painting."""
-ROUTER, BASELINE = cache.ROUTERS[0], "faircarbon"
+ROUTER, BASELINE = kept_figures.ROUTERS[0], "faircarbon"
 
 
 @pytest.fixture(scope="module")

@@ -12,15 +12,15 @@ import pytest
 from playwright.sync_api import Locator, expect
 
 from carbonrouter_core import PRESETS, compare
-from pages.components import cache
-from pages.components import formatting as fmt
+from pages.shared import formatting as fmt
+from pages.shared import kept_figures
 
 from .player import READY, Player
 from .tab import Tab
 
 pytestmark = pytest.mark.browser
 
-ROUTER, BASELINE = cache.ROUTERS[0], "faircarbon"
+ROUTER, BASELINE = kept_figures.ROUTERS[0], "faircarbon"
 SCRIPT_MS = 30.0
 """What the script of a step may take here. Until it is painted takes far longer in a browser that
 emulates a graphics card, as this one does for the map of page Overview: that time is printed

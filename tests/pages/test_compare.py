@@ -13,16 +13,18 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from carbonrouter_core import Comparison, Scenario, compare
-from carbonrouter_core.breakdowns import MEANS, SUMS
-from carbonrouter_core.store import close_store, open_store
-from carbonrouter_core.tradeoffs import SHARES
-from pages.components import cache, compare_charts, compare_tables, compare_words, replays, sides
-from pages.components import formatting as fmt
-from pages.components.sides import Results, Scale, Side
+from carbonrouter_core.results.breakdowns import MEANS, SUMS
+from carbonrouter_core.results.tradeoffs import SHARES
+from carbonrouter_core.store.store import close_store, open_store
+from pages.compare import charts, sides, tables
+from pages.compare import words as compare_words
+from pages.compare.sides import Results, Scale, Side
+from pages.shared import formatting as fmt
+from pages.shared import kept_figures, replays
 
 ROOT = Path(__file__).resolve().parents[2]
 TIMEOUT_S = 180
-LOOKAHEAD = cache.ROUTERS[0]
+LOOKAHEAD = kept_figures.ROUTERS[0]
 
 OpenPage = Callable[..., AppTest]
 
@@ -38,7 +40,7 @@ def open_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[OpenP
             app.session_state["scenario"] = scenario
         for key, value in state.items():
             app.session_state[key if key == replays.STOPPED else f"kept:compare-{key}"] = value
-        app.switch_page("pages/compare.py")
+        app.switch_page("pages/compare/page.py")
         app.run()
         assert not app.exception
         return app
@@ -91,7 +93,7 @@ def test_a_newcomer_sees_who_emits_least_and_what_it_costs(
 
 
 def test_what_was_stopped_is_left_out_until_it_is_run_after_all(open_page: OpenPage) -> None:
-    stopped = ("side", cache.key_of(Scenario()), "sticky")
+    stopped = ("side", kept_figures.key_of(Scenario()), "sticky")
     app = open_page(policies=[LOOKAHEAD, "faircarbon", "sticky"], **{replays.STOPPED: {stopped}})
     assert "Stopped: replaying Sticky." in words(app)
     assert "less CO2e than FairCarbon" in words(app)
@@ -105,7 +107,7 @@ def test_what_was_stopped_is_left_out_until_it_is_run_after_all(open_page: OpenP
 def test_a_breakdown_adds_up_to_the_difference(open_page: OpenPage, both: Comparison) -> None:
     app = open_page(policies=[LOOKAHEAD, "faircarbon"])
     total_g = both.figures(LOOKAHEAD)["carbon_g"] - both.figures("faircarbon")["carbon_g"]
-    told = f"In all {compare_charts.signed(total_g)} g CO2e"
+    told = f"In all {charts.signed(total_g)} g CO2e"
 
     for dimension in ("model", "region", "gpu", "turns_per_session", "hour_utc", "user_region"):
         app.get("button_group")[1].set_value(dimension)
@@ -198,7 +200,7 @@ def test_a_scenario_that_cannot_be_run_leaves_the_others(open_page: OpenPage) ->
 def test_the_scenario_page_leads_here(open_page: OpenPage) -> None:
     open_store().save_scenario("Strict", Scenario(name="Strict", quality_floor=0.8).to_json())
     app = open_page()
-    app.switch_page("pages/scenario.py").run()
+    app.switch_page("pages/scenario/page.py").run()
     app.button(key="scenario-compare").click().run()
     assert not app.exception
     assert "Strict emits" in words(app)
@@ -251,10 +253,10 @@ def side(name: str, **figures: float) -> Side:
 
 
 def test_signs() -> None:
-    assert compare_charts.signed(-0.0541) == "\N{MINUS SIGN}0.054"
-    assert compare_charts.signed(12.34) == "+12.3"
-    assert compare_charts.signed(0.0) == "0"
-    assert compare_charts.signed(float("nan")) == "n/a"
+    assert charts.signed(-0.0541) == "\N{MINUS SIGN}0.054"
+    assert charts.signed(12.34) == "+12.3"
+    assert charts.signed(0.0) == "0"
+    assert charts.signed(float("nan")) == "n/a"
 
 
 def test_losing_is_said_as_losing() -> None:
@@ -274,8 +276,8 @@ def test_against_nothing_there_is_no_saving() -> None:
     assert told == "B emits nothing here; no saving can be given."
     shown = [side("A"), side("B", carbon_g=0.0, quality_mean=float("nan"))]
     scale = Scale.of(shown)
-    table = plain(compare_tables.figures(shown, shown[1], sides.front(shown), scale))
-    chart = compare_charts.trade_off(shown, sides.front(shown), compare_charts.QUALITY, scale)
+    table = plain(tables.figures(shown, shown[1], sides.front(shown), scale))
+    chart = charts.trade_off(shown, sides.front(shown), charts.QUALITY, scale)
     for text in (table, chart.alt):
         assert not re.search(r"\b(nan|inf|None)\b", text)
 
@@ -283,7 +285,7 @@ def test_against_nothing_there_is_no_saving() -> None:
 def test_what_hardly_differs_is_not_blown_up() -> None:
     shown = [side("A", latency_ms_mean=9000.0), side("B", latency_ms_mean=9001.0)]
     scale = Scale.of(shown)
-    chart = compare_charts.trade_off(shown, [True, True], compare_charts.LATENCY, scale)
+    chart = charts.trade_off(shown, [True, True], charts.LATENCY, scale)
     low, high = chart.figure.layout.yaxis.range
     assert high - low > 0.1 * 9.0
     assert low < 9.0 < high
@@ -293,6 +295,6 @@ def test_marks_tell_the_front_without_colour() -> None:
     shown = [side("A", carbon_g=10.0), side("B", carbon_g=20.0)]
     on_front = sides.front(shown)
     assert on_front == [True, False]
-    chart = compare_charts.trade_off(shown, on_front, compare_charts.LATENCY, Scale.of(shown))
+    chart = charts.trade_off(shown, on_front, charts.LATENCY, Scale.of(shown))
     assert [mark.marker.symbol for mark in chart.figure.data] == ["circle", "circle-open"]
     assert "A: 10" in chart.alt and "on the front" in chart.alt

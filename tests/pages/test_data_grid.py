@@ -12,10 +12,11 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from carbonrouter_core import Scenario
-from carbonrouter_core.intensity.stored import stored_intensity
-from carbonrouter_core.sites import own_sites
-from carbonrouter_core.store import close_store
-from pages.components import cache, grid_import, grid_jobs
+from carbonrouter_core.store.series import stored_intensity
+from carbonrouter_core.store.sites import own_sites
+from carbonrouter_core.store.store import close_store
+from pages.grid_data import imports, jobs
+from pages.shared import kept_figures
 
 ROOT = Path(__file__).resolve().parents[2]
 TIMEOUT_S = 180
@@ -37,7 +38,7 @@ def open_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Calla
         app = AppTest.from_file(str(ROOT / "app.py"), default_timeout=TIMEOUT_S)
         app.session_state["scenario"] = scenario
         app.session_state["preset_name"] = "Paper"
-        app.switch_page("pages/data_grid.py")
+        app.switch_page("pages/grid_data/page.py")
         app.run()
         assert not app.exception
         return app
@@ -114,12 +115,12 @@ def test_a_series_from_upload_to_use_to_gone(
     assert used.at["London", "Mean in the window (g/kWh)"] == "77"
     assert used.at["Frankfurt", "Used"] == "built in"
     assert "with my meter of yours" in words(app)  # the date control says so
-    app.switch_page("pages/overview.py").run()
+    app.switch_page("pages/overview/page.py").run()
     assert not app.exception
     assert any("from your series" in note for note in words(app).split("\n"))
     with monkeypatch.context() as patched:  # a site of the user stands on it
-        patched.setattr(grid_import, "stranded_by", lambda name: {"Cork": "IE"})
-        app.switch_page("pages/data_grid.py").run()
+        patched.setattr(imports, "stranded_by", lambda name: {"Cork": "IE"})
+        app.switch_page("pages/grid_data/page.py").run()
         assert app.button(key="grid-delete").disabled
         assert "Your site Cork stands on IE" in words(app)
     app.run()
@@ -137,7 +138,7 @@ def test_the_page_watches_a_check_and_can_stop_it(
         go_on.wait(60)
         progress(0.5)
 
-    monkeypatch.setattr(grid_jobs, "stage_intensity", slow)
+    monkeypatch.setattr(jobs, "stage_intensity", slow)
     app = open_page()
     app.file_uploader(key="grid-files").set_value(("a.csv", table(), "text/plain")).run()
     app.button(key="grid-check").click().run()
@@ -201,7 +202,8 @@ def test_seasons_and_knowledge_are_compared(open_page: Callable[..., AppTest]) -
     assert len(known) == 10
     assert known["Note"].str.contains("no forecast").sum() == 2
     assert (known["Against the present known"] == "n/a").sum() == 2
-    cache.forget()  # a series was stored, or a site deleted: these figures are of the data before
+    # a series was stored, or a site deleted: these figures are of the data before
+    kept_figures.forget()
     assert not app.run().dataframe or not any("Window" in one.value for one in app.dataframe)
 
 
@@ -221,7 +223,7 @@ def test_a_window_that_no_grid_has_offers_the_nearest(open_page: Callable[..., A
     paris = QUICK.replace(regions=("europe-west9",))
     app = open_page(paris)
     assert frame(app, "Used")["Mean in the window (g/kWh)"].tolist() == ["no data"]
-    app.switch_page("pages/overview.py").run()
+    app.switch_page("pages/overview/page.py").run()
     assert "nearest window of 2 d" in words(app)
     app.button(key="nearest-window").click().run()
     assert not app.exception

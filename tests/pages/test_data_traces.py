@@ -10,7 +10,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from carbonrouter_core import Scenario
-from carbonrouter_core.store import close_store, open_store
+from carbonrouter_core.store.store import close_store, open_store
 from carbonrouter_core.traces.staging import stage
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -26,7 +26,7 @@ def open_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Calla
 
     def start() -> AppTest:
         app = AppTest.from_file(str(ROOT / "app.py"), default_timeout=TIMEOUT_S)
-        app.switch_page("pages/data_traces.py")
+        app.switch_page("pages/traffic_data/page.py")
         app.run()
         assert not app.exception
         return app
@@ -94,7 +94,7 @@ def test_from_upload_to_use(open_page: Callable[[], AppTest]) -> None:
     assert [one.name for one in open_store().traces()] == ["my log"]
     assert app.session_state["scenario"].trace == "my log"
     assert "my log" in app.radio(key="control_trace").options
-    app.switch_page("pages/overview.py").run()
+    app.switch_page("pages/overview/page.py").run()
     assert not app.exception
     assert "cr-hero" in "".join(block.proto.body for block in app.get("html"))
 
@@ -197,7 +197,7 @@ def test_a_store_that_another_process_holds_is_said(
     open_page: Callable[[], AppTest], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from carbonrouter_core.errors import StoreError
-    from pages.components import trace_jobs
+    from pages.shared import trace_jobs
 
     def held() -> None:
         raise StoreError("The store is open in another process.")

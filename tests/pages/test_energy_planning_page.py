@@ -14,26 +14,22 @@ import pandas as pd
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from carbonrouter_core import Scenario, compare, planning, units
+from carbonrouter_core import Scenario, compare, units
 from carbonrouter_core.__main__ import main
-from carbonrouter_core.planning import HourlyLoad, YearProjection
-from carbonrouter_core.store import close_store
-from carbonrouter_core.sweep import Question, run_points
-from pages.components import (
-    cache,
-    plan_charts,
-    plan_choice,
-    plan_words,
-    plan_year,
-    sweep_jobs,
-)
-from pages.components import formatting as fmt
-from pages.components.plan_choice import Choice
+from carbonrouter_core.store.store import close_store
+from carbonrouter_core.studies import planning
+from carbonrouter_core.studies.planning import HourlyLoad, YearProjection
+from carbonrouter_core.studies.sweep import Question, run_points
+from pages.energy_planning import charts, choice, year
+from pages.energy_planning import words as plan_words
+from pages.energy_planning.choice import Choice
+from pages.shared import formatting as fmt
+from pages.shared import kept_figures, sweep_jobs
 
 ROOT = Path(__file__).resolve().parents[2]
 TIMEOUT_S = 180
-ROUTER = cache.ROUTERS[0]
-JOB = plan_year.JOB
+ROUTER = kept_figures.ROUTERS[0]
+JOB = year.JOB
 CHOICE = Choice(1000.0, 80.0, ROUTER, "faircarbon", "energy")
 
 OpenPage = Callable[..., AppTest]
@@ -51,7 +47,7 @@ def open_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[OpenP
         for key, value in choices.items():
             name = "volume-sharegpt-14" if key == "volume" else key
             app.session_state[f"kept:plan-{name}"] = value
-        app.switch_page("pages/energy_planning.py")
+        app.switch_page("pages/energy_planning/page.py")
         app.run()
         assert not app.exception
         return app
@@ -131,8 +127,8 @@ def test_volume_and_price_outlast_a_visit_to_another_page(open_page: OpenPage) -
     app = open_page()
     app.number_input(key="plan-price").set_value(50.0).run()
     app.number_input(key="plan-volume-sharegpt-14").set_value(2000.0).run()
-    app.switch_page("pages/method.py").run()
-    app.switch_page("pages/energy_planning.py").run()
+    app.switch_page("pages/method/page.py").run()
+    app.switch_page("pages/energy_planning/page.py").run()
     assert "At 2,000 conversations a day" in words(app) and "At 50 a tonne" in words(app)
 
 
@@ -160,7 +156,7 @@ def test_a_year_is_that_of_the_core(open_page: OpenPage) -> None:
     assert app.session_state[JOB].run.ended.wait(TIMEOUT_S)
     app.run()
     assert not app.exception
-    names = plan_choice.policies(ROUTER)
+    names = choice.policies(ROUTER)
     points = planning.season_points(Scenario(), 2023)
     with ThreadPoolExecutor(2) as threads:
         outcomes = dict(run_points(points, Question(names, names[0], half="all"), threads))
@@ -188,8 +184,8 @@ def test_a_year_shows_how_far_it_is_and_can_be_stopped(
 
 
 def test_a_season_that_cannot_run_is_named(open_page: OpenPage, monkeypatch) -> None:
-    monkeypatch.setattr(plan_year, "usable_starts", lambda scenario: [(-(10**5), 10**5)])
-    monkeypatch.setattr(plan_year, "years", lambda spans: [2090])
+    monkeypatch.setattr(year, "usable_starts", lambda scenario: [(-(10**5), 10**5)])
+    monkeypatch.setattr(year, "years", lambda spans: [2090])
     app = open_page()
     app.button(key=f"{JOB}-run").click().run()
     assert app.session_state[JOB].run.ended.wait(TIMEOUT_S)
@@ -198,7 +194,7 @@ def test_a_season_that_cannot_run_is_named(open_page: OpenPage, monkeypatch) -> 
 
 
 def test_without_a_common_year_there_is_no_button(open_page: OpenPage, monkeypatch) -> None:
-    monkeypatch.setattr(plan_year, "usable_starts", lambda scenario: [])
+    monkeypatch.setattr(year, "usable_starts", lambda scenario: [])
     app = open_page()
     assert "No year can be projected" in words(app)
     assert not any(one.key == f"{JOB}-run" for one in app.button)
@@ -208,10 +204,10 @@ def test_a_year_needs_a_window_in_each_season() -> None:
     def day(text: str) -> int:
         return (date.fromisoformat(text) - date(1970, 1, 1)).days
 
-    assert plan_year.years([(day("2021-01-01"), day("2022-10-15"))]) == [2021, 2022]
-    assert plan_year.years([(day("2021-01-16"), day("2022-10-14"))]) == []
+    assert year.years([(day("2021-01-01"), day("2022-10-15"))]) == [2021, 2022]
+    assert year.years([(day("2021-01-16"), day("2022-10-14"))]) == []
     two = [(day("2021-01-01"), day("2021-05-01")), (day("2021-07-01"), day("2021-12-01"))]
-    assert plan_year.years(two) == [2021] and plan_year.years([]) == []
+    assert year.years(two) == [2021] and year.years([]) == []
 
 
 # --- Words and charts, from loads made by hand ------------------------------------------------
@@ -259,7 +255,7 @@ def test_moved_power_says_where_more_and_where_less() -> None:
     assert "The largest change is 48.0 kW more in Los Angeles at 05:00 UTC." in said
     none = plan_words.moved(power_kw * 0, ("a", "b"), CHOICE)
     assert none.endswith("draws what FairCarbon draws, in every region.")
-    chart = plan_charts.moved(power_kw, ("europe-west2", "us-west2"), ROUTER, "faircarbon")
+    chart = charts.moved(power_kw, ("europe-west2", "us-west2"), ROUTER, "faircarbon")
     (drawn,) = chart.figure.data
     assert (drawn.zmin, drawn.zmax) == (-48.0, 48.0)
     assert "Los Angeles: highest +48.0 kW at 05:00" in chart.alt
@@ -279,10 +275,10 @@ def test_clean_hours_say_where_the_profile_is_from() -> None:
 
 def test_charts_show_what_the_load_is() -> None:
     load, scale = made(ROUTER, [1.0, 0.5]), units.Scale(1.0, "kWh")
-    (drawn,) = plan_charts.typical_day(load, load.energy_kwh, scale, "energy").figure.data
+    (drawn,) = charts.typical_day(load, load.energy_kwh, scale, "energy").figure.data
     np.testing.assert_allclose(drawn.z, load.energy_kwh)
     assert list(drawn.y) == ["London", "Los Angeles"] and drawn.zmax == 2.0
-    chart = plan_charts.stacked(load, load.energy_kwh, scale, "energy")
+    chart = charts.stacked(load, load.energy_kwh, scale, "energy")
     assert [one.name for one in chart.figure.data] == ["London", "Los Angeles"]
     assert [sum(one.y) for one in chart.figure.data] == [25.0, 12.0]
     assert "London 25.0 kWh; Los Angeles 12.0 kWh" in chart.alt

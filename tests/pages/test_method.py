@@ -13,12 +13,15 @@ import pandas as pd
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from carbonrouter_core import PRESETS, Scenario, compare, costs
-from carbonrouter_core.catalog import ASSUMED_PUE
-from carbonrouter_core.policies.lookahead import HORIZON_TURNS
-from carbonrouter_core.worked_turn import examples
-from pages.components import cache, factors, method_text
-from pages.components import formatting as fmt
+from carbonrouter_core import PRESETS, Scenario, compare
+from carbonrouter_core.fleet import costs
+from carbonrouter_core.fleet.catalog import ASSUMED_PUE
+from carbonrouter_core.results.worked_turn import examples
+from carbonrouter_core.routing.policies.lookahead import HORIZON_TURNS
+from pages.method import factors
+from pages.method import text as method_text
+from pages.shared import formatting as fmt
+from pages.shared import kept_figures
 
 ROOT = Path(__file__).resolve().parents[2]
 TIMEOUT_S = 300  # the first run on a machine compiles the kernels
@@ -33,7 +36,7 @@ def open_method() -> Callable[..., AppTest]:
         app = AppTest.from_file(str(ROOT / "app.py"), default_timeout=TIMEOUT_S)
         if scenario is not None:
             app.session_state["scenario"] = scenario
-        app.switch_page("pages/method.py").run()
+        app.switch_page("pages/method/page.py").run()
         assert not app.exception
         return app
 
@@ -102,7 +105,7 @@ def test_the_shown_numbers_multiply_out_to_the_engines(
 ) -> None:
     scenario = SCENARIOS[name]
     app = open_method(scenario)
-    router = cache.ROUTERS[0]
+    router = kept_figures.ROUTERS[0]
     run = compare(scenario or Scenario(), (router, "faircarbon"))
     charges = run.runs[router].charges
     for kind, row in examples(run, router).items():
@@ -277,7 +280,7 @@ def test_figures_in_the_words_are_those_of_the_data() -> None:
     assert "met within 7 %" in text and vllm.mean_absolute_error_percent.max() <= 7.0
     uncertain = pd.read_csv(ROOT / "data" / "saving_uncertainty.csv")
     readme = " ".join((ROOT / "README.md").read_text("utf-8").split())
-    for policy in cache.ROUTERS:
+    for policy in kept_figures.ROUTERS:
         ours = uncertain[uncertain.policy == policy].set_index(["perturbed", "trace"])
         alike = ours.loc["all pairs alike"]
         low, high = round(alike.low_percent.min()), round(alike.high_percent.max())

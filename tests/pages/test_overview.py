@@ -11,11 +11,11 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from carbonrouter_core import OPTIMUM, PRESETS, Scenario, compare
-from pages.components import cache, replays
-from pages.components import formatting as fmt
+from pages.shared import formatting as fmt
+from pages.shared import kept_figures, replays
 
 APP = Path(__file__).resolve().parents[2] / "app.py"
-LOOKAHEAD, PUBLISHED = cache.ROUTERS
+LOOKAHEAD, PUBLISHED = kept_figures.ROUTERS
 MAIN = (LOOKAHEAD, "faircarbon")
 TIMEOUT_S = 180  # the first run on a machine compiles the kernels
 
@@ -64,7 +64,7 @@ def figures(app: AppTest) -> str:
 def test_bars_stand_without_the_policy_whose_replay_was_stopped(
     open_app: Callable[..., AppTest],
 ) -> None:
-    stopped = ("policy", cache.key_of(Scenario()), OPTIMUM)
+    stopped = ("policy", kept_figures.key_of(Scenario()), OPTIMUM)
     app = open_app(**{replays.STOPPED: {stopped}})
     assert "Stopped: replaying Hindsight optimum." in html_blocks(app)
     alts = [chart.proto.alt for chart in app.get("plotly_chart")]
@@ -177,8 +177,8 @@ def test_the_router_stays_chosen_on_other_pages(open_app: Callable[..., AppTest]
     app = open_app()
     choose(app, PUBLISHED)
 
-    app.switch_page("pages/data_traces.py").run()
-    app.switch_page("pages/overview.py").run()
+    app.switch_page("pages/traffic_data/page.py").run()
+    app.switch_page("pages/overview/page.py").run()
 
     assert app.radio(key="control_router").value == PUBLISHED
     assert "CarbonRouter by the published rule emits" in html(app, "cr-hero")
@@ -200,8 +200,8 @@ def test_the_reason_for_the_default_is_that_of_the_figures(
 ) -> None:
     told = open_app().radio(key="control_router").help
     for trace in ("sharegpt", "claude-code"):
-        run = compare(Scenario(trace=trace), (*cache.ROUTERS, "faircarbon"))
-        for router in cache.ROUTERS:
+        run = compare(Scenario(trace=trace), (*kept_figures.ROUTERS, "faircarbon"))
+        for router in kept_figures.ROUTERS:
             saving = run.saving(router, sessions=run.test_half)
             assert f"{saving.value_percent:.1f} %" in told, (trace, router)
 
@@ -344,7 +344,7 @@ def test_a_defect_shows_no_traceback(
     def broken(scenario: Scenario, router: str) -> None:
         raise RuntimeError("a secret detail")
 
-    monkeypatch.setattr(cache, "overview", broken)
+    monkeypatch.setattr(kept_figures, "overview", broken)
     app = open_app()
 
     assert "Something went wrong" in html(app, "cr-problem")

@@ -9,12 +9,13 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from carbonrouter_core import Interval, Scenario, compare
-from pages.components import cache, newcomers, readings
-from pages.components import formatting as fmt
+from pages.overview import newcomers, readings
+from pages.shared import formatting as fmt
+from pages.shared import kept_figures
 
 APP = Path(__file__).resolve().parents[2] / "app.py"
 TIMEOUT_S = 180
-LOOKAHEAD, PUBLISHED = cache.ROUTERS
+LOOKAHEAD, PUBLISHED = kept_figures.ROUTERS
 READINGS = ("faircarbon", "faircarbon-full-prompt")
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from pages.components import cache, replays
+from pages.shared import kept_figures, replays
 
 KEY = ("side", "abc", "sticky")
 
@@ -20,7 +20,7 @@ def waits() -> None:
     import streamlit as st
 
     from carbonrouter_core import ScenarioError
-    from pages.components import page, replays
+    from pages.shared import page, replays
 
     def work(progress):
         st_state["begun"] += 1
@@ -110,10 +110,10 @@ def shows_data() -> None:
     import streamlit as st
 
     import carbonrouter_core as core
-    from pages.components import cache, replays
+    from pages.shared import kept_figures, replays
 
     data = st.session_state["data"]
-    key = ("policy", cache.key_of(core.Scenario()), "sticky")
+    key = ("policy", kept_figures.key_of(core.Scenario()), "sticky")
     if st.session_state.get("leaves"):
         job = replays._start("Replaying Sticky", lambda progress: data)
         assert job.future is not None
@@ -131,6 +131,6 @@ def test_work_on_data_that_has_changed_since_is_done_anew() -> None:
     assert app.run().markdown[0].value == "old"  # the work that was left is found again
     app.session_state["data"], app.session_state["leaves"] = "old", True
     app.run()
-    cache.forget()
+    kept_figures.forget()
     app.session_state["data"], app.session_state["leaves"] = "new", False
     assert app.run().markdown[0].value == "new"

@@ -12,11 +12,11 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from carbonrouter_core import Scenario
-from carbonrouter_core.sharing import link_text, open_link
-from carbonrouter_core.store import close_store, existing_store, open_store
+from carbonrouter_core.report.links import link_text, open_link
+from carbonrouter_core.store.store import close_store, existing_store, open_store
 from carbonrouter_core.traces.staging import stage
-from pages.components import report_jobs
-from pages.components.downloads import DONE, JOB
+from pages.report import jobs
+from pages.report.downloads import DONE, JOB
 
 ROOT = Path(__file__).resolve().parents[2]
 TIMEOUT_S = 180
@@ -76,7 +76,7 @@ def click(app: AppTest, key: str) -> AppTest:
     return wait(app)
 
 
-def built(app: AppTest, kind: str) -> report_jobs.Built:
+def built(app: AppTest, kind: str) -> jobs.Built:
     return app.session_state[DONE][kind][1]
 
 
@@ -113,7 +113,7 @@ def test_each_thing_is_built_when_asked_for_and_then_downloaded(open_page: OpenP
 
 def test_files_go_when_nobody_holds_them(open_page: OpenPage) -> None:
     open_page()
-    job = report_jobs.bundle(Scenario(trace="may"), ["sticky"])
+    job = jobs.bundle(Scenario(trace="may"), ["sticky"])
     assert job.future is not None
     file = job.future.result(timeout=TIMEOUT_S)
     path = file.path
@@ -125,10 +125,10 @@ def test_files_go_when_nobody_holds_them(open_page: OpenPage) -> None:
 
 def test_a_job_is_stopped(open_page: OpenPage) -> None:
     open_page()
-    job = report_jobs.Job("Building")
+    job = jobs.Job("Building")
     job.stop.set()
-    with pytest.raises(report_jobs.CancelledError):
-        report_jobs._compare(job, Scenario(trace="may"), ["sticky"])
+    with pytest.raises(jobs.CancelledError):
+        jobs._compare(job, Scenario(trace="may"), ["sticky"])
 
 
 def test_a_scenario_that_cannot_be_run_says_so_and_builds_nothing(open_page: OpenPage) -> None:

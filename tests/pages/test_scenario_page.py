@@ -10,9 +10,10 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from carbonrouter_core import FIELDS, PRESETS, Scenario, compare
-from carbonrouter_core.store import close_store, open_store
-from pages.components import cache, replays, scenario_saved
-from pages.components import formatting as fmt
+from carbonrouter_core.store.store import close_store, open_store
+from pages.scenario import saved
+from pages.shared import formatting as fmt
+from pages.shared import kept_figures, replays
 
 ROOT = Path(__file__).resolve().parents[2]
 TIMEOUT_S = 180
@@ -29,7 +30,7 @@ def open_real_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[
         app = AppTest.from_file(str(ROOT / "app.py"), default_timeout=TIMEOUT_S)
         if scenario is not None:
             app.session_state["scenario"] = scenario
-        app.switch_page("pages/scenario.py")
+        app.switch_page("pages/scenario/page.py")
         app.run()
         assert not app.exception
         return app
@@ -41,10 +42,10 @@ def open_real_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[
 @pytest.fixture
 def open_page(open_real_page: OpenPage, monkeypatch: pytest.MonkeyPatch) -> OpenPage:
     """The same for tests of choices: what they come to is that of the default each time."""
-    known = (Scenario(), cache.ROUTERS[0])
-    figures, run = cache.overview(*known), cache.comparison(*known)
-    monkeypatch.setattr(cache, "overview", lambda scenario, router: figures)
-    monkeypatch.setattr(cache, "comparison", lambda scenario, router: run)
+    known = (Scenario(), kept_figures.ROUTERS[0])
+    figures, run = kept_figures.overview(*known), kept_figures.comparison(*known)
+    monkeypatch.setattr(kept_figures, "overview", lambda scenario, router: figures)
+    monkeypatch.setattr(kept_figures, "comparison", lambda scenario, router: run)
     return open_real_page
 
 
@@ -72,7 +73,9 @@ def run(app: AppTest) -> AppTest:
 def test_a_newcomer_sees_every_choice_and_what_it_comes_to(open_real_page: OpenPage) -> None:
     app = open_real_page()
 
-    saving = compare(Scenario(), cache.main(cache.ROUTERS[0])).saving(cache.ROUTERS[0])
+    saving = compare(Scenario(), kept_figures.main(kept_figures.ROUTERS[0])).saving(
+        kept_figures.ROUTERS[0]
+    )
     assert f"<b>{fmt.percent(saving.value_percent)}</b> less CO2e" in words(app)
     assert "No difference from preset Paper" in words(app)
     assert words(app).count("Not a choice here.") == 5
@@ -88,10 +91,10 @@ def test_a_newcomer_sees_every_choice_and_what_it_comes_to(open_real_page: OpenP
 
 def test_what_was_stopped_is_offered_again(open_page: OpenPage) -> None:
     app = open_page()
-    app.session_state[replays.STOPPED] = {("prepared", cache.key_of(Scenario()))}
+    app.session_state[replays.STOPPED] = {("prepared", kept_figures.key_of(Scenario()))}
     run(app)
     assert "Stopped: placing the conversations in time." in words(app)
-    app.button(key="again-prepared-" + cache.key_of(Scenario())).click()
+    app.button(key="again-prepared-" + kept_figures.key_of(Scenario())).click()
     assert "Stopped" not in words(run(app))
 
 
@@ -196,12 +199,12 @@ def test_choices_follow_to_other_pages_and_back(open_real_page: OpenPage) -> Non
     app.number_input(key="scenario_seed").set_value(9)
     run(app)
 
-    app.switch_page("pages/overview.py")
+    app.switch_page("pages/overview/page.py")
     run(app)
     assert app.slider(key="control_quality_floor").value == 0.71
     app.slider(key="control_quality_floor").set_value(0.6)
     run(app)
-    app.switch_page("pages/scenario.py")
+    app.switch_page("pages/scenario/page.py")
     run(app)
 
     assert app.slider(key="scenario_quality_floor").value == 0.6
@@ -232,7 +235,7 @@ def test_all_that_is_impossible_is_explained_before_running(
     def ran(*arguments: object) -> None:
         raise AssertionError("must not be run")
 
-    monkeypatch.setattr(cache, "overview", ran)
+    monkeypatch.setattr(kept_figures, "overview", ran)
     app = open_page(
         Scenario(
             regions=("europe-west2", "europe-west9"),
@@ -251,7 +254,7 @@ def test_a_defect_shows_no_traceback(open_page: OpenPage, monkeypatch: pytest.Mo
     def broken(*arguments: object) -> None:
         raise RuntimeError("a secret detail")
 
-    monkeypatch.setattr(cache, "overview", broken)
+    monkeypatch.setattr(kept_figures, "overview", broken)
     app = open_page()
 
     assert "Something went wrong here" in words(app) and "secret" not in words(app)
@@ -330,7 +333,7 @@ def test_hostile_names_are_text(open_page: OpenPage, name: str) -> None:
     assert "<script>alert" not in "".join(
         block.proto.body for block in app.get("html") if not block.proto.body.startswith("<style")
     )
-    assert scenario_saved.file_name(scenario_of(app)).replace("-", "").replace(".", "").isalnum()
+    assert saved.file_name(scenario_of(app)).replace("-", "").replace(".", "").isalnum()
 
 
 def test_a_stored_scenario_that_cannot_be_read_changes_nothing(open_page: OpenPage) -> None:

@@ -15,23 +15,26 @@ from types import MappingProxyType
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from carbonrouter_core import Scenario, sensitivity
+from carbonrouter_core import Scenario
 from carbonrouter_core.__main__ import main
-from carbonrouter_core.results import Interval
-from carbonrouter_core.store import close_store, open_store
-from carbonrouter_core.sweep import STORED, Axis, Outcome, Question, run_points
-from carbonrouter_core.sweep_inputs import SWEEP_INPUTS, Point
-from pages.components import cache, sweep_charts, sweep_choice, sweep_jobs, sweep_words
-from pages.components import formatting as fmt
-from pages.components.sweep_jobs import Asked, Run
+from carbonrouter_core.results.comparison import Interval
+from carbonrouter_core.store.store import close_store, open_store
+from carbonrouter_core.studies import sensitivity
+from carbonrouter_core.studies.inputs import SWEEP_INPUTS, Point
+from carbonrouter_core.studies.sweep import STORED, Axis, Outcome, Question, run_points
+from pages.sensitivity import charts, choice
+from pages.sensitivity import words as sweep_words
+from pages.shared import formatting as fmt
+from pages.shared import kept_figures, sweep_jobs
+from pages.shared.sweep_jobs import Asked, Run
 
 ROOT = Path(__file__).resolve().parents[2]
 TIMEOUT_S = 180
 JOB = "sensitivity-job"
-ROUTER = cache.ROUTERS[0]
+ROUTER = kept_figures.ROUTERS[0]
 SESSIONS = 200
 """Sessions of the sample in these tests."""
-ALL_TURNS = sweep_choice.ALL_TURNS
+ALL_TURNS = choice.ALL_TURNS
 QUESTION = Question((ROUTER, "faircarbon"), sample=SESSIONS)
 
 OpenPage = Callable[..., AppTest]
@@ -51,15 +54,15 @@ def open_page(
 ) -> Iterator[OpenPage]:
     """Opens the page in a browser tab of its own, with small samples and an empty store."""
     monkeypatch.setenv("CARBONROUTER_HOME", str(tmp_path / "home"))
-    monkeypatch.setattr(sweep_choice, "sample_sessions", lambda sessions, turns: SESSIONS)
-    monkeypatch.setattr(sweep_choice, "ALL_TURNS", 0)  # the built-in trace is a large one here
+    monkeypatch.setattr(choice, "sample_sessions", lambda sessions, turns: SESSIONS)
+    monkeypatch.setattr(choice, "ALL_TURNS", 0)  # the built-in trace is a large one here
 
     def start(choices: Mapping[str, object] = MappingProxyType({}), **more: object) -> AppTest:
         app = AppTest.from_file(str(ROOT / "app.py"), default_timeout=TIMEOUT_S)
         named = {key.replace("_", "-"): value for key, value in more.items()}
         for key, value in {**choices, **named}.items():
             app.session_state[f"kept:sensitivity-{key}"] = value
-        app.switch_page("pages/sensitivity.py")
+        app.switch_page("pages/sensitivity/page.py")
         app.run()
         assert not app.exception
         return app
@@ -154,8 +157,8 @@ def test_a_running_sweep_shows_what_has_come_and_outlives_its_page(
     (bar,) = app.get("progress")
     assert "5 of 34 runs" in bar.proto.text
     assert button(app, f"{JOB}-run").disabled
-    app.switch_page("pages/method.py").run()
-    app.switch_page("pages/sensitivity.py").run()
+    app.switch_page("pages/method/page.py").run()
+    app.switch_page("pages/sensitivity/page.py").run()
     assert not run.ended.is_set() and "2 of 17 inputs so far" in words(app)
     assert run_of(app) is run
 
@@ -315,8 +318,8 @@ def test_what_cannot_be_asked_is_said_and_has_no_button(
 def test_choices_outlast_a_visit_to_another_page(open_page: OpenPage) -> None:
     app = open_page(kind="line")
     app.selectbox(key="sensitivity-x").set_value("concurrency").run()
-    app.switch_page("pages/method.py").run()
-    app.switch_page("pages/sensitivity.py").run()
+    app.switch_page("pages/method/page.py").run()
+    app.switch_page("pages/sensitivity/page.py").run()
     assert app.selectbox(key="sensitivity-x").value == "concurrency"
 
 
@@ -348,7 +351,7 @@ def test_a_line_names_the_lines_that_are_drawn_and_no_other() -> None:
     def subtitle(name: str, values: tuple[float, ...], crossings: tuple[float, ...] = ()) -> str:
         run = made(sweep_jobs.LINE, [1.0, 2.0], axes=(Axis(name, values),))
         points = list(zip(values, run.outcomes(), strict=True))
-        chart = sweep_charts.line(run.asked, SWEEP_INPUTS[name], points, crossings)
+        chart = charts.line(run.asked, SWEEP_INPUTS[name], points, crossings)
         return str(chart.figure.layout.title.subtitle.text)
 
     assert subtitle("idle_s", (120.0, 7200.0)) == "Dashed line: as the scenario stands"
@@ -360,7 +363,7 @@ def test_a_line_names_the_lines_that_are_drawn_and_no_other() -> None:
 def test_a_heat_map_leaves_out_what_cannot_run() -> None:
     axes = (Axis("copies", ("latest", "all")), Axis("quality_floor", (0.5, 0.8)))
     run = made(sweep_jobs.GRID, [1.0, 2.0, None, -4.0], axes=axes)
-    chart = sweep_charts.grid(run)
+    chart = charts.grid(run)
     (drawn,) = chart.figure.data
     assert drawn.text[0][0] == "1.0" and drawn.text[0][1] == "" and drawn.text[1][1] == "−4.0"
     assert (drawn.zmin, drawn.zmax) == (-4.0, 4.0)
@@ -381,7 +384,7 @@ def test_a_tornado_without_a_result_at_one_end_says_so() -> None:
     bars = sweep_words.bars(run)
     table = sweep_words.tornado_table(bars)
     assert "no data" in set(table["Cannot run"])
-    assert "n/a at" in sweep_charts.tornado(run, bars).alt
+    assert "n/a at" in charts.tornado(run, bars).alt
 
 
 def test_all_sessions_are_asked_for_unless_the_trace_is_large(
@@ -390,15 +393,15 @@ def test_all_sessions_are_asked_for_unless_the_trace_is_large(
     """A first figure must not differ from the Overview's by the luck of a sample."""
     app = open_page()
     assert app.selectbox(key="sensitivity-size").value == "sample"
-    monkeypatch.setattr(sweep_choice, "ALL_TURNS", ALL_TURNS)
+    monkeypatch.setattr(choice, "ALL_TURNS", ALL_TURNS)
     app = open_page()
     assert app.selectbox(key="sensitivity-size").value == "all"
 
 
 def test_a_sample_is_of_about_so_many_turns() -> None:
-    assert sweep_choice.sample_sessions(9440, 61_224) == 1200
-    assert sweep_choice.sample_sessions(676, 40_000) == 100
-    assert sweep_choice.sample_sessions(50, 5_000) == 50
+    assert choice.sample_sessions(9440, 61_224) == 1200
+    assert choice.sample_sessions(676, 40_000) == 100
+    assert choice.sample_sessions(50, 5_000) == 50
 
 
 def test_processes_are_bounded_by_cores_and_memory(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,16 +12,17 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from carbonrouter_core import Scenario, compare
-from carbonrouter_core.policies import reasons
-from carbonrouter_core.results import Comparison
-from carbonrouter_core.session_story import Story, session_table, tell
-from carbonrouter_core.store import close_store, open_store
+from carbonrouter_core.results.comparison import Comparison
+from carbonrouter_core.results.session_story import Story, session_table, tell
+from carbonrouter_core.routing.policies import reasons
+from carbonrouter_core.store.store import close_store, open_store
 from carbonrouter_core.traces.staging import stage
-from pages.components import conversations, decisions, player, theme
-from pages.components import formatting as fmt
+from pages.session_replay import conversations, decisions, player
+from pages.shared import formatting as fmt
+from pages.shared import theme
 
 APP = Path(__file__).resolve().parents[2] / "app.py"
-PAGE = "pages/session_replay.py"
+PAGE = "pages/session_replay/page.py"
 LOOKAHEAD, PUBLISHED, BASELINE = "carbonrouter-lookahead", "carbonrouter", "faircarbon"
 TIMEOUT_S = 180  # the first run on a machine compiles the kernels
 

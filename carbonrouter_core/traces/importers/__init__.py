@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from carbonrouter_core.errors import TraceError
-from carbonrouter_core.tables import unknown
+from carbonrouter_core.reading.files import Source
+from carbonrouter_core.reading.tables import unknown
 from carbonrouter_core.traces.importers import (
     azure,
     claude_code,
@@ -20,7 +21,6 @@ from carbonrouter_core.traces.importers import (
     wildchat,
 )
 from carbonrouter_core.traces.importers.base import Importer
-from carbonrouter_core.traces.sources import Source
 
 _ALL = (
     own.IMPORTER,

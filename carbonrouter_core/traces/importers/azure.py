@@ -10,9 +10,9 @@ from collections.abc import Iterator
 import numpy as np
 import pyarrow as pa
 
-from carbonrouter_core.traces.columns import Wanted, read_columns
+from carbonrouter_core.reading.columns import Wanted, read_columns
+from carbonrouter_core.reading.files import Source
 from carbonrouter_core.traces.importers.base import Importer, Reading, always, lacks
-from carbonrouter_core.traces.sources import Source
 
 
 def _recognise(source: Source) -> str | None:

@@ -8,8 +8,8 @@ from typing import Any, Literal
 
 import pyarrow as pa
 
+from carbonrouter_core.reading.files import Progress, Source
 from carbonrouter_core.traces.report import Findings
-from carbonrouter_core.traces.sources import Progress, Source
 
 RAW = pa.schema(
     [

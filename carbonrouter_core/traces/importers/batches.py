@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from carbonrouter_core.traces.ahead import unreadable
+from carbonrouter_core.reading.ahead import unreadable
+from carbonrouter_core.reading.files import Source
 from carbonrouter_core.traces.importers.base import RAW
 from carbonrouter_core.traces.report import MAX_PLACES, Findings, Kind
-from carbonrouter_core.traces.sources import Source
 
 BATCH_ROWS = 16_384
 """Rows handed on at a time."""

@@ -18,8 +18,8 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from carbonrouter_core.traces.ahead import chunks_ahead, parts_ahead, unreadable
-from carbonrouter_core.traces.columns import (
+from carbonrouter_core.reading.ahead import chunks_ahead, parts_ahead, unreadable
+from carbonrouter_core.reading.columns import (
     FIRST_TIME_S,
     LAST_TIME_S,
     NO_DATE,
@@ -27,6 +27,7 @@ from carbonrouter_core.traces.columns import (
     numbered,
     parse_lines,
 )
+from carbonrouter_core.reading.files import Source, values_of
 from carbonrouter_core.traces.conversations import (
     ASSUMED_GAP_S,
     MESSAGE,
@@ -37,7 +38,6 @@ from carbonrouter_core.traces.conversations import (
 from carbonrouter_core.traces.importers.base import Importer, Reading, always
 from carbonrouter_core.traces.importers.batches import found
 from carbonrouter_core.traces.report import Findings
-from carbonrouter_core.traces.sources import Source, values_of
 from carbonrouter_core.traces.tokens import token_counter
 
 Result = TypeVar("Result")

@@ -15,14 +15,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from carbonrouter_core.traces.ahead import chunks_ahead
-from carbonrouter_core.traces.columns import parse_lines
+from carbonrouter_core.reading.ahead import chunks_ahead
+from carbonrouter_core.reading.columns import parse_lines
+from carbonrouter_core.reading.files import Source, values_of, whole_text
+from carbonrouter_core.reading.int_lists import LIST, take_out
 from carbonrouter_core.traces.importers.base import Importer, Reading, always, lacks
 from carbonrouter_core.traces.importers.batches import Batches, found
 from carbonrouter_core.traces.importers.blocks import shared_with_row_before
-from carbonrouter_core.traces.int_lists import LIST, take_out
 from carbonrouter_core.traces.report import Findings
-from carbonrouter_core.traces.sources import Source, values_of, whole_text
 
 DEFAULT_BLOCK_TOKENS = 64
 """Tokens of a hashed block where the file does not say."""

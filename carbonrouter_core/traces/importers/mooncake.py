@@ -14,13 +14,13 @@ import numpy as np
 import pyarrow as pa
 from numba import njit
 
-from carbonrouter_core.traces.ahead import chunks_ahead
+from carbonrouter_core.reading.ahead import chunks_ahead
+from carbonrouter_core.reading.files import Source, values_of
+from carbonrouter_core.reading.int_lists import LIST, parse_with_lists
 from carbonrouter_core.traces.importers.base import Importer, Reading, always, lacks
 from carbonrouter_core.traces.importers.batches import Batches, found
 from carbonrouter_core.traces.importers.blocks import block_number
-from carbonrouter_core.traces.int_lists import LIST, parse_with_lists
 from carbonrouter_core.traces.report import Findings
-from carbonrouter_core.traces.sources import Source, values_of
 from carbonrouter_core.units import MS_PER_S
 
 BLOCK_TOKENS = 512

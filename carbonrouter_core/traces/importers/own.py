@@ -14,9 +14,9 @@ from collections.abc import Iterator
 import numpy as np
 import pyarrow as pa
 
-from carbonrouter_core.traces.columns import ColumnKind, Wanted, read_columns
+from carbonrouter_core.reading.columns import ColumnKind, Wanted, read_columns
+from carbonrouter_core.reading.files import Source
 from carbonrouter_core.traces.importers.base import Importer, Reading, Times
-from carbonrouter_core.traces.sources import Source
 
 REQUIRED = ("session", "turn", "new_prompt_tokens", "output_tokens")
 TIMES: tuple[Times, ...] = ("start_utc", "start_s", "t_s")

@@ -14,9 +14,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from carbonrouter_core.traces.columns import Wanted, read_columns
+from carbonrouter_core.reading.columns import Wanted, read_columns
+from carbonrouter_core.reading.files import Source
 from carbonrouter_core.traces.importers.base import Importer, Reading, always, lacks
-from carbonrouter_core.traces.sources import Source
 
 _NONE = -1
 _ROOTS = ("-1", "", "None")

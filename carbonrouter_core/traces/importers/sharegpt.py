@@ -13,13 +13,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from carbonrouter_core.traces.ahead import parts_ahead
+from carbonrouter_core.reading.ahead import parts_ahead
+from carbonrouter_core.reading.files import Source
 from carbonrouter_core.traces.conversations import Messages
 from carbonrouter_core.traces.importers.base import Importer, Reading, always
 from carbonrouter_core.traces.importers.batches import found
 from carbonrouter_core.traces.importers.chats import Fields, read_chats, turn_tables
 from carbonrouter_core.traces.report import Findings
-from carbonrouter_core.traces.sources import Source
 
 HELD_BYTES = 64 * 2**20
 """Records held while parts of their conversations may still come."""

@@ -15,10 +15,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from carbonrouter_core.traces.columns import Wanted, read_columns
+from carbonrouter_core.reading.columns import Wanted, read_columns
+from carbonrouter_core.reading.files import Source
 from carbonrouter_core.traces.importers.base import Importer, Reading, always
 from carbonrouter_core.traces.report import MAX_PLACES
-from carbonrouter_core.traces.sources import Source
 
 _PROMPT = ("usage.prompt_tokens", "usage.input_tokens", "prompt_tokens")
 _OUTPUT = ("usage.completion_tokens", "usage.output_tokens", "completion_tokens")

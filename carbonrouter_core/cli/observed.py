@@ -1,0 +1,79 @@
+"""``observed``: what your own routing emitted, against CarbonRouter; the cache model's error."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from dataclasses import asdict
+from typing import Any
+
+from carbonrouter_core.cli.options import add_scenario_options, scenario_from
+from carbonrouter_core.replay.as_served import (
+    against_as_served,
+    cache_error,
+    fit_idle_s,
+    has_served,
+    run_as_served,
+)
+from carbonrouter_core.replay.engine import prepare, run_policy
+from carbonrouter_core.results.comparison import Comparison
+from carbonrouter_core.routing.policies import AS_SERVED
+from carbonrouter_core.units import mass_scale
+
+POLICY = "carbonrouter"
+
+
+def add_to(commands: Any) -> None:
+    """Add this command to the parser."""
+    parser = commands.add_parser(
+        "observed",
+        help="what a log's own routing emitted, against CarbonRouter",
+        description="Charge a log as it was served, compare it with CarbonRouter, and hold the "
+        "cache model against the cached tokens it reports.",
+        allow_abbrev=False,
+    )
+    add_scenario_options(parser)
+    parser.add_argument("--gpu", metavar="GPU", help="GPU type that served, where there is one")
+    parser.add_argument(
+        "--fit-idle", action="store_true", help="fit the cache lifetime to the cached tokens"
+    )
+    parser.add_argument("--json", action="store_true", help="print everything as JSON")
+    parser.set_defaults(run=_observed)
+
+
+def _observed(options: argparse.Namespace) -> None:
+    scenario = scenario_from(options)
+    prepared = prepare(scenario)
+    trace = prepared.placed.trace
+    lines: list[str] = []
+    out: dict[str, Any] = {"scenario": scenario.to_dict()}
+    # a trace that reports neither is an error that run_as_served words
+    if has_served(trace) or options.gpu or trace.cached_tokens_observed is None:
+        served = run_as_served(prepared, options.gpu)
+        runs = {AS_SERVED.id: served, POLICY: run_policy(prepared, POLICY)}
+        comparison = Comparison(prepared, runs)
+        against = against_as_served(comparison, POLICY)
+        scale = mass_scale(against.as_served_g)
+        lines.append(
+            f"{against.sessions:,} of {against.of_sessions:,} sessions are charged in full: "
+            f"as served {against.as_served_g * scale.factor:.3f} {scale.unit} CO2e, CarbonRouter "
+            f"{against.policy_g * scale.factor:.3f} {scale.unit} CO2e"
+        )
+        if against.saving.value_percent is not None:
+            low, high = against.saving[1:]
+            range_ = "" if low is None else f" (95 % interval {low:.1f} to {high:.1f})"
+            lines.append(f"saving of CarbonRouter: {against.saving.value_percent:.1f} %{range_}")
+        lines += [f"note: {note}" for note in comparison.warnings]
+        out["as_served"] = asdict(against) | {"notes": list(comparison.warnings)}
+    if trace.cached_tokens_observed is not None:
+        error = cache_error(prepared.placed, scenario.idle_s, scenario.copies)
+        lines.append(f"cached tokens: {error}")
+        out["cache_error"] = asdict(error)
+    if options.fit_idle:
+        fit = fit_idle_s(prepared.placed)
+        lines.append(
+            f"best fit: idle_s from {fit.lowest_idle_s:g} to {fit.highest_idle_s:g}, "
+            f"copies {fit.best.copies}: {fit.best}"
+        )
+        out["idle_fit"] = asdict(fit)
+    print(json.dumps(out, indent=2, allow_nan=False) if options.json else "\n".join(lines))

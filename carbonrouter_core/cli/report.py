@@ -1,0 +1,105 @@
+"""``report``: the CSV bundle or the HTML report of a scenario, for people and scheduled jobs."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import IO, Any
+
+from carbonrouter_core.cli.options import add_scenario_options, check_folder, scenario_from
+from carbonrouter_core.errors import InputError
+from carbonrouter_core.replay.engine import compare
+from carbonrouter_core.report import html_report, write_bundle
+from carbonrouter_core.report import kept_runs as kept_runs
+from carbonrouter_core.report.html import REPORT_POLICIES
+from carbonrouter_core.results import provenance
+from carbonrouter_core.routing.policies import BASELINE, POLICIES, policy
+from carbonrouter_core.store.store import checked_name, open_store
+
+ROUTER = "carbonrouter-lookahead"
+"""The policy that is reported on unless another is asked for."""
+
+SUFFIXES = (".zip", ".html")
+
+
+def add_to(commands: Any) -> None:
+    """Add this command to the parser."""
+    parser = commands.add_parser(
+        "report",
+        help="write the CSV bundle (.zip) or the report (.html) of a scenario",
+        description="Write the CSV bundle (.zip) or the one-file report (.html) of a scenario. "
+        "The file appears whole or not at all, in place of one of that name. Exit codes: "
+        "0 written; 2 bad input, or the file or the store cannot be written (one line on "
+        "standard error, nothing is changed).",
+        allow_abbrev=False,
+    )
+    add_scenario_options(parser)
+    parser.add_argument(
+        "--out", metavar="FILE.zip|FILE.html", type=Path, required=True, help="what to write"
+    )
+    parser.add_argument(
+        "--router",
+        metavar="ID",
+        default=ROUTER,
+        help=f"the policy that is reported on against {BASELINE} (default: {ROUTER})",
+    )
+    parser.add_argument(
+        "--policies",
+        metavar="A,B",
+        help="further policies (default: none in a .zip, in which every file has each policy; "
+        f"{', '.join(REPORT_POLICIES)} in an .html); known: {', '.join(POLICIES)}",
+    )
+    parser.add_argument("--keep", metavar="NAME", help="keep the run in the store, too")
+    parser.add_argument("--note", metavar="TEXT", default="", help="note of a run that is kept")
+    parser.set_defaults(run=_report)
+
+
+def _report(options: argparse.Namespace) -> None:
+    out: Path = options.out
+    if out.suffix.lower() not in SUFFIXES:
+        raise InputError(f"--out {out.name!r} must end in {' or '.join(SUFFIXES)}.")
+    check_folder(out)
+    if options.note and options.keep is None:
+        raise InputError("--note is the note of a run that is kept; give --keep NAME too.")
+    is_html = out.suffix.lower() == ".html"
+    more = REPORT_POLICIES if is_html else ()
+    if options.policies is not None:
+        more = tuple(name.strip() for name in options.policies.split(",") if name.strip())
+    chosen = [policy(name).id for name in (options.router, BASELINE, *more)]
+    if chosen[0] == BASELINE:
+        raise InputError(f"--router {BASELINE} would be held against itself; name another policy.")
+    store = None
+    if options.keep is not None:  # what is wrong with it is said before the work
+        checked_name(options.keep)
+        store = open_store()
+    comparison = compare(scenario_from(options), chosen, on_disk=True)
+    if is_html:
+        text = html_report(comparison, chosen[0])
+        _write_whole(out, lambda file: file.write(text.encode()))
+    else:
+        _write_whole(out, lambda file: write_bundle(comparison, file))
+    print(f"wrote {out.name}: run {provenance.run_id(comparison.prepared, comparison.runs)}")
+    if store is not None:
+        run = kept_runs.keep(store, comparison, options.keep, options.note)
+        print(f"kept as run {run.id}: {run.name}")
+
+
+def _write_whole(path: Path, write: Callable[[IO[bytes]], object]) -> None:
+    """Write a file beside ``path`` and put it there once it is whole."""
+    beside = ""
+    try:
+        with tempfile.NamedTemporaryFile(
+            dir=path.parent, prefix=f".{path.name}.", delete=False
+        ) as file:
+            beside = file.name
+            write(file)
+        os.chmod(beside, 0o644)
+        os.replace(beside, path)
+    except OSError as error:
+        raise InputError(f"{path.name} cannot be written: {error.strerror or error}.") from error
+    finally:
+        if beside and os.path.exists(beside):
+            os.unlink(beside)

@@ -1,0 +1,161 @@
+"""``reproduce``: the published savings beside ours, for each data set, cache preset and reading.
+
+Prints Markdown; ``docs/reproduction.md`` holds what it printed and says what it means.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from carbonrouter_core.replay.engine import compare
+from carbonrouter_core.results.comparison import Comparison, Interval
+from carbonrouter_core.scenario import PRESETS
+from carbonrouter_core.traces.builtin import BUILTIN_TRACES
+
+PUBLISHED_SAVING_PERCENT = 16.1
+"""Published saving against FairCarbon, mean of two data sets."""
+PUBLISHED_LONG_SAVING_PERCENT = 23.1
+"""The same for sessions of over 30 turns."""
+
+OURS = ("carbonrouter", "carbonrouter-lookahead")
+READINGS = ("faircarbon", "faircarbon-full-prompt")
+
+
+class Row(NamedTuple):
+    """One policy against one reading of FairCarbon on the test half of one data set."""
+
+    trace: str
+    preset: str
+    reading: str
+    policy: str
+    saving: Interval
+    long_saving: Interval
+    quality: float
+    reading_quality: float
+    latency_ms: float
+    reading_latency_ms: float
+    ttft_ms: float
+    reading_ttft_ms: float
+
+
+def add_to(commands: Any) -> None:
+    """Add this command to the parser."""
+    parser = commands.add_parser(
+        "reproduce",
+        help="print the published savings beside ours, as Markdown",
+        description="Print the published savings beside ours, as Markdown.",
+        allow_abbrev=False,
+    )
+    parser.set_defaults(run=_run)
+
+
+def _run(options: argparse.Namespace) -> None:
+    rows = [row for name in PRESETS for trace in BUILTIN_TRACES for row in rows_of(trace, name)]
+    print(_table(rows))
+    print()
+    print(_averages(rows))
+    print()
+    print(_at_faircarbons_latency())
+
+
+def rows_of(trace: str, preset_name: str) -> Iterator[Row]:
+    """The rows of one data set under one preset, each on its test half."""
+    comparison = compare(PRESETS[preset_name].replace(trace=trace), [*OURS, *READINGS])
+    half = comparison.test_half
+    long = half & comparison.long_sessions
+    for reading in READINGS:
+        theirs = comparison.figures(reading, half)
+        for policy in OURS:
+            ours = comparison.figures(policy, half)
+            yield Row(
+                trace,
+                preset_name,
+                reading,
+                policy,
+                comparison.saving(policy, reading, half),
+                comparison.saving(policy, reading, long),
+                ours["quality_mean"],
+                theirs["quality_mean"],
+                ours["latency_ms_mean"],
+                theirs["latency_ms_mean"],
+                ours["ttft_ms_mean"],
+                theirs["ttft_ms_mean"],
+            )
+
+
+def _interval(interval: Interval) -> str:
+    if interval.value_percent is None or interval.low_percent is None:
+        return "n/a"
+    return (
+        f"{interval.value_percent:.1f} % ({interval.low_percent:.1f} to "
+        f"{interval.high_percent:.1f})"
+    )
+
+
+def _table(rows: list[Row]) -> str:
+    lines = [
+        "| preset | data | against | policy | saving, all | saving, > 30 turns | quality "
+        "| TTFT ms | latency s |",
+        "|---|---|---|---|---|---|---|---|---|",
+    ]
+    for row in rows:
+        lines.append(
+            f"| {row.preset} | {row.trace} | {row.reading} | {row.policy} "
+            f"| {_interval(row.saving)} | {_interval(row.long_saving)} "
+            f"| {row.reading_quality:.3f} → {row.quality:.3f} "
+            f"| {row.reading_ttft_ms:.0f} → {row.ttft_ms:.0f} "
+            f"| {row.reading_latency_ms / 1e3:.1f} → {row.latency_ms / 1e3:.1f} |"
+        )
+    return "\n".join(lines)
+
+
+def _averages(rows: list[Row]) -> str:
+    lines = [
+        f"Published: {PUBLISHED_SAVING_PERCENT} % on average over two data sets, "
+        f"{PUBLISHED_LONG_SAVING_PERCENT} % in sessions over 30 turns. "
+        "Ours, average of the two data sets, test half:",
+        "",
+        "| preset | against | policy | all | > 30 turns |",
+        "|---|---|---|---|---|",
+    ]
+    keys = dict.fromkeys((row.preset, row.reading, row.policy) for row in rows)
+    for key in keys:
+        chosen = [row for row in rows if (row.preset, row.reading, row.policy) == key]
+        mean = np.mean([row.saving.value_percent or np.nan for row in chosen])
+        long = np.mean([row.long_saving.value_percent or np.nan for row in chosen])
+        lines.append(f"| {' | '.join(key)} | {mean:.1f} % | {long:.1f} % |")
+    return "\n".join(lines)
+
+
+def _at_faircarbons_latency() -> str:
+    """The saving that is left when no turn may be predicted slower than FairCarbon's mean."""
+    lines = [
+        "Latency ceiling at FairCarbon's own mean (Paper, test half); both policies keep it:",
+        "",
+        "| data | ceiling s | policy | saving, all | latency s | quality | missed turns |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    for trace in BUILTIN_TRACES:
+        scenario = PRESETS["Paper"].replace(trace=trace)
+        free = compare(scenario, ["faircarbon"])
+        ceiling_ms = round(free.figures("faircarbon", free.test_half)["latency_ms_mean"])
+        bound = compare(scenario.replace(latency_ceiling_ms=ceiling_ms), [*OURS, "faircarbon"])
+        for policy in OURS:
+            lines.append(_bound_line(bound, trace, ceiling_ms, policy))
+    return "\n".join(lines)
+
+
+def _bound_line(bound: Comparison, trace: str, ceiling_ms: float, policy: str) -> str:
+    ours = bound.figures(policy, bound.test_half)
+    theirs = bound.figures("faircarbon", bound.test_half)
+    return (
+        f"| {trace} | {ceiling_ms / 1e3:.1f} | {policy} "
+        f"| {_interval(bound.saving(policy, sessions=bound.test_half))} "
+        f"| {theirs['latency_ms_mean'] / 1e3:.1f} → {ours['latency_ms_mean'] / 1e3:.1f} "
+        f"| {theirs['quality_mean']:.3f} → {ours['quality_mean']:.3f} "
+        f"| {ours['missed_ceiling_turns']:,} |"
+    )

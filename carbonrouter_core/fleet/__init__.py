@@ -1,0 +1,1 @@
+"""What can serve a turn, and what serving it costs."""

@@ -1,0 +1,292 @@
+"""Which series each zone of a scenario is read from, and where there is none, what to do.
+
+A series of the user goes before the built-in one; lifecycle and direct, average and marginal
+are never mixed. A zone that no series covers is an error that names the range it has and the
+nearest window that all chosen zones have; it is never filled in.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date, timedelta
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from carbonrouter_core.errors import IntensityError
+from carbonrouter_core.grid.knowledge import USUAL_DAYS, seconds_before
+from carbonrouter_core.grid.series import ZoneSeries, builtin_series, utc_text
+from carbonrouter_core.reading.tables import unknown
+from carbonrouter_core.units import S_PER_DAY, S_PER_HOUR
+
+if TYPE_CHECKING:
+    from carbonrouter_core.scenario import Scenario
+
+EPOCH = date(1970, 1, 1)
+
+MOSTLY_ESTIMATED = 0.5
+"""Share of estimated hours in the window from which a zone gets a warning."""
+
+OwnSeries = Mapping[str, Sequence[ZoneSeries]]
+"""Series of the user by zone, those that go first in front."""
+
+
+@dataclass(frozen=True)
+class IntensitySource:
+    """Where the carbon intensity of one zone comes from; one a region, in their order.
+
+    ``own``: whether it is a series of the user (stored as ``series``) or the built-in one.
+    ``estimated_share``: mean over the window, None where the source does not say.
+    """
+
+    region: str
+    zone: str
+    own: bool
+    series: str
+    source: str
+    licence: str
+    basis: str
+    kind: str
+    granularity: str
+    step_s: int
+    first_utc: str
+    end_utc: str
+    estimated_share: float | None
+    sha256: str
+
+    def to_dict(self) -> dict[str, Any]:
+        """All of it as plain JSON values."""
+        return dict(vars(self))
+
+    def __str__(self) -> str:
+        which = f"your series {self.series!r}" if self.own else "built in"
+        return f"{self.zone}: {which}, {self.granularity}, {self.kind}, {self.basis}"
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """The series of each region, what they are, and what the reader should know of them."""
+
+    series: tuple[ZoneSeries, ...]
+    sources: tuple[IntensitySource, ...]
+    notes: tuple[str, ...]
+
+
+def candidates(zone: str, basis: str, kind: str, own: OwnSeries) -> list[ZoneSeries]:
+    """The series that ``zone`` could be read from, those that go first in front.
+
+    Raises :class:`IntensityError` with what there is instead where there is none.
+    """
+    mine = [one for one in own.get(zone, ()) if (one.basis, one.kind) == (basis, kind)]
+    builtin = builtin_series(basis).get(zone) if kind == "average" else None
+    found = mine + ([builtin] if builtin is not None else [])
+    if found:
+        return found
+    lifecycle = builtin_series("lifecycle")
+    there = {(one.basis, one.kind) for one in own.get(zone, ())}
+    there |= {(name, "average") for name in ("lifecycle", "direct") if zone in builtin_series(name)}
+    if not there:
+        raise IntensityError(unknown("zone", zone, sorted({*lifecycle, *own})))
+    if there == {("lifecycle", "average")} and kind == "average":
+        raise IntensityError(
+            f"Zone {zone} has lifecycle intensity only; choose the lifecycle basis "
+            "or leave its region out."
+        )
+    has = " and ".join(sorted(f"{one_kind} {one_basis}" for one_basis, one_kind in there))
+    raise IntensityError(
+        f"Zone {zone} has {has} intensity, but the scenario asks for {kind} {basis}; they are "
+        f"never mixed. Import a {kind} {basis} series for {zone}, change intensity_kind or "
+        "carbon_basis, or leave its region out."
+    )
+
+
+def choose(
+    scenario: Scenario,
+    regions: Sequence[str],
+    zones: Sequence[str],
+    own: OwnSeries,
+    *,
+    last_s: float,
+    movable: bool = True,
+) -> Chosen:
+    """The series of each of ``zones``, the grids of ``regions``, for ``scenario``.
+
+    ``last_s``: when the last turn starts, epoch seconds. ``movable``: whether a trace could be
+    placed in another window.
+    """
+    basis, kind = scenario.carbon_basis, scenario.intensity_kind
+    offered = [candidates(zone, basis, kind, own) for zone in zones]
+    first_s, end_s = scenario.window_start_s, scenario.window_end_s
+    knowledge = scenario.intensity_knowledge
+    nearest = nearest_start(
+        offered,
+        scenario.window_start,
+        scenario.window_days,
+        days_before=_days_before(knowledge),
+        tail_s=max(0.0, last_s - (end_s - 1)) if movable else 0.0,
+    )
+    series, notes = [], []
+    for zone, found in zip(zones, offered, strict=True):
+        whole = [one for one in found if _reaches(one, first_s, max(last_s, end_s - 1), knowledge)]
+        window = [one for one in found if _reaches(one, first_s, end_s - 1, knowledge)]
+        best = next(iter(whole or window), None)
+        if best is None:
+            raise _not_covered(zone, found, scenario, nearest)
+        series.append(best)
+        notes += [
+            f"Your series {one.name!r} of {zone} does not cover the window and the turns that "
+            f"run past it ({utc_text(one.start_s)} to {utc_text(one.end_s)}): not used."
+            for one in found[: found.index(best)]
+        ]
+    late_s = last_s - min((one.end_s for one in series), default=math.inf)
+    if late_s >= 0 and movable:
+        raise IntensityError(
+            f"Conversations that begin in the window go on to {utc_text(last_s)}, past the end of "
+            f"the carbon-intensity data; end the window {math.floor(late_s / S_PER_DAY) + 1} d "
+            "earlier.",
+            nearest_start=nearest,
+        )
+    require_one_accounting(series)
+    hours_s = np.arange(first_s, end_s, S_PER_HOUR, dtype=np.float64)
+    sources = tuple(
+        source_of(region, one, hours_s) for region, one in zip(regions, series, strict=True)
+    )
+    return Chosen(tuple(series), sources, (*dict.fromkeys([*notes, *_notes(sources)]),))
+
+
+def source_of(region: str, series: ZoneSeries, hours_s: np.ndarray) -> IntensitySource:
+    """What ``series`` is; its share of estimated hours is the mean over ``hours_s``."""
+    estimated = float(np.mean(series.estimated_at(hours_s)))
+    return IntensitySource(
+        region=region,
+        zone=series.zone,
+        own=bool(series.name),
+        series=series.name,
+        source=series.source,
+        licence=series.licence,
+        basis=series.basis,
+        kind=series.kind,
+        granularity=series.granularity,
+        step_s=series.step_s,
+        first_utc=utc_text(series.start_s),
+        end_utc=utc_text(series.end_s),
+        estimated_share=estimated if math.isfinite(estimated) else None,
+        sha256=series.sha256,
+    )
+
+
+def require_one_accounting(series: Iterable[ZoneSeries]) -> None:
+    """Refuse series of which some are lifecycle and some direct, some average, some marginal."""
+    for what in ("basis", "kind"):
+        by_value: dict[str, list[str]] = {}
+        for one in series:
+            by_value.setdefault(getattr(one, what), []).append(one.zone)
+        if len(by_value) > 1:
+            has = "; ".join(f"{value}: {', '.join(zones)}" for value, zones in by_value.items())
+            raise IntensityError(
+                f"Carbon intensity is not of one {what} ({has}); figures would not compare. "
+                "Use series of the same kind for all zones."
+            )
+
+
+def _notes(sources: Sequence[IntensitySource]) -> list[str]:
+    notes = [
+        f"Carbon intensity of {one.zone} is from your series {one.series!r} ({one.granularity})."
+        for one in sources
+        if one.own
+    ]
+    notes += [
+        f"Carbon intensity of {one.zone} is to {100 * one.estimated_share:.0f} % estimated by its "
+        "source in this window."
+        for one in sources
+        if one.estimated_share is not None and one.estimated_share >= MOSTLY_ESTIMATED
+    ]
+    if any(one.kind == "marginal" for one in sources):
+        notes.append(
+            "Carbon intensity is marginal: figures say what a change of load causes, and are no "
+            "location-based inventory."
+        )
+    return notes
+
+
+# --- Windows ---------------------------------------------------------------------------------
+
+
+def _days_before(knowledge: str) -> int:
+    return USUAL_DAYS.get(knowledge, 1 if knowledge == "persistence" else 0)
+
+
+def _reaches(series: ZoneSeries, first_s: float, last_s: float, knowledge: str) -> bool:
+    return series.covers(first_s - seconds_before(knowledge, series.step_s), last_s)
+
+
+def nearest_start(
+    offered: Sequence[Sequence[ZoneSeries]],
+    wanted: date,
+    days: int,
+    *,
+    days_before: int = 0,
+    tail_s: float = 0.0,
+) -> date | None:
+    """The first day nearest to ``wanted`` of a window of ``days`` that every zone has.
+
+    ``offered``: the series of each zone. ``days_before``: what must be there before the
+    window; ``tail_s``: what must be there after it. None where there is no such window.
+    """
+    spans = common_starts(offered, days, days_before=days_before, tail_s=tail_s)
+    asked = (wanted - EPOCH).days
+    nearest = [min(max(asked, low), high) for low, high in spans]
+    best = min(nearest, key=lambda day: abs(day - asked), default=None)
+    return None if best is None else EPOCH + timedelta(days=best)
+
+
+def common_starts(
+    offered: Sequence[Sequence[ZoneSeries]],
+    days: int,
+    *,
+    days_before: int = 0,
+    tail_s: float = 0.0,
+) -> list[tuple[int, int]]:
+    """Spans of days since 1970 (first, last) on which a window that every zone has can begin."""
+    common = [(-(10**7), 10**7)]
+    for found in offered:
+        spans = []
+        for one in found:
+            low = math.ceil(one.start_s / S_PER_DAY) + days_before
+            high = math.floor((one.end_s - tail_s) / S_PER_DAY) - days
+            if low <= high:
+                spans.append((low, high))
+        common = [
+            (max(a, low), min(b, high))
+            for a, b in common
+            for low, high in spans
+            if max(a, low) <= min(b, high)
+        ]
+    return sorted(common) if offered else []
+
+
+def _not_covered(
+    zone: str, found: Sequence[ZoneSeries], scenario: Scenario, nearest: date | None
+) -> IntensityError:
+    ranges = " and ".join(
+        f"from {utc_text(one.start_s)} to {utc_text(one.end_s)}"
+        + (f" (your series {one.name!r})" if one.name else "")
+        for one in found
+    )
+    back = _days_before(scenario.intensity_knowledge)
+    needs = f", and {scenario.intensity_knowledge} needs {back} d before it" if back else ""
+    days = f"{scenario.window_days} d"
+    advice = (
+        f"The nearest window of {days} that all chosen zones have begins on {nearest}."
+        if nearest
+        else f"There is no window of {days} that all chosen zones have: shorten it, leave the "
+        "region out, or bring a series that covers it."
+    )
+    return IntensityError(
+        f"Carbon intensity of zone {zone} ({scenario.carbon_basis}) runs {ranges}, but the window "
+        f"is {utc_text(scenario.window_start_s)} to {utc_text(scenario.window_end_s)}{needs}. "
+        + advice,
+        nearest_start=nearest,
+    )

@@ -1,0 +1,126 @@
+"""What an importer of carbon intensity is: how a format is recognised, and what its rows say."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import pandas as pd
+
+from carbonrouter_core.reading.columns import Wanted, read_columns
+from carbonrouter_core.reading.files import Progress, Source, json_values
+from carbonrouter_core.traces.report import Findings
+
+COLUMNS = ("time", "zone", "lifecycle", "direct", "forecast", "estimated")
+"""Columns of what an importer hands on, all as text, beside ``place``: where the row stands."""
+
+
+@dataclass(frozen=True)
+class IntensityOptions:
+    """What the user may say about a file that the file does not say itself.
+
+    ``zone``: the zone of a file without a zone column; ``zones``: our zone for a name in the
+    file; ``new_zones``: names that are zones of their own. ``timezone``: of times without an
+    offset. ``unit``: as in :data:`.numbers.G_PER_KWH`. ``decimal``: "," or ".".
+    ``interval_end``: whether times are ends of intervals. ``hourly``: store hourly means.
+    """
+
+    zone: str | None = None
+    zones: Mapping[str, str] = field(default_factory=dict)
+    new_zones: tuple[str, ...] = ()
+    timezone: str | None = None
+    unit: str | None = None
+    basis: str | None = None
+    kind: str | None = None
+    decimal: str | None = None
+    interval_end: bool | None = None
+    hourly: bool = False
+    source: str | None = None
+    licence: str | None = None
+
+
+@dataclass(frozen=True)
+class Fact:
+    """Something about a file, and where it is from ("the column name", "you", ...)."""
+
+    value: Any
+    because: str
+
+
+@dataclass
+class Rows:
+    """What an importer read: the rows as text, and the facts that hold for all of them.
+
+    ``facts``: of unit, timezone, basis, kind, interval_end, step_s, zone, source, licence, those
+    that the format says. ``basis`` is for a single value column whose name does not say.
+    """
+
+    frame: pd.DataFrame
+    facts: dict[str, Fact] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class IntensityImporter:
+    """One format of carbon-intensity files."""
+
+    id: str
+    label: str
+    recognise: Callable[[Source], str | None]
+    """The reason for taking a file to be of this format; None if it is not."""
+    read: Callable[[Source, Findings, Progress], Rows]
+
+
+def text_columns(
+    source: Source, columns: Mapping[str, str], findings: Findings, progress: Progress
+) -> pd.DataFrame:
+    """The columns of a table as text. ``columns``: their names in the file, by ours."""
+    wanted = [Wanted(ours, (theirs,), "text") for ours, theirs in columns.items()]
+    tables = read_columns(source, wanted, findings, progress)
+    frames = [table.to_pandas() for table in tables]
+    frame = pd.concat(frames, ignore_index=True) if frames else pd.DataFrame({"line": []})
+    frame["place"] = [source.place(int(line)) for line in frame.pop("line")]
+    return with_all_columns(frame)
+
+
+def with_all_columns(frame: pd.DataFrame) -> pd.DataFrame:
+    """``frame`` with every column of :data:`COLUMNS`; those it lacks are empty."""
+    for name in COLUMNS:
+        if name not in frame:
+            frame[name] = None
+    return frame
+
+
+def records(source: Source, items: Iterable[Mapping[str, Any]], findings: Findings) -> pd.DataFrame:
+    """Rows of JSON as text; ``items`` map our columns to values."""
+    rows = [
+        {name: None if value is None else str(value) for name, value in item.items()}
+        for item in items
+    ]
+    findings.rows_read += len(rows)
+    frame = pd.DataFrame(rows, dtype=object)
+    frame["place"] = [f"record {number}" for number in range(1, len(rows) + 1)]
+    if source.many:
+        frame["place"] = [f"{source.name}, {place}" for place in frame["place"]]
+    return with_all_columns(frame)
+
+
+def documents(source: Source, findings: Findings) -> list[dict[str, Any]]:
+    """All JSON objects of a file."""
+
+    def broken(line: int, reason: str) -> None:
+        findings.add("unreadable", reason, [source.place(line)])
+
+    return [value for _, value in json_values(source, broken)]
+
+
+def header(source: Source) -> list[str]:
+    """Names of the columns of a table; none of a JSON file."""
+    if source.kind in ("json", "jsonl"):
+        return []
+    return [name.strip() for name in source.columns]
+
+
+def find_column(names: Sequence[str], *wanted: str) -> str | None:
+    """The first of ``names`` that is one of ``wanted``, in any case."""
+    return next((name for name in names if name.lower() in wanted), None)

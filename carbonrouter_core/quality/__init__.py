@@ -1,0 +1,1 @@
+"""Predicted quality of answers, and how difficult prompts are."""

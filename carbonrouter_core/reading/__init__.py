@@ -1,0 +1,1 @@
+"""Reading what people bring: files, columns, JSON, times and small tables, checked."""

@@ -1,0 +1,508 @@
+"""Reading named columns out of CSV, JSON Lines, JSON or Parquet, whatever the file is.
+
+An importer of a flat format names what it wants and where it may stand; here it is read in
+chunks, vectorised where the chunk is clean, cell by cell where it is not, so that a wrong cell
+is named with its line and the rest of the file still goes fast.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import partial
+from typing import Any, Literal
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv as pa_csv
+import pyarrow.json as pa_json
+
+from carbonrouter_core.reading.ahead import chunks_ahead, parts_ahead, unreadable
+from carbonrouter_core.reading.files import Progress, Source, values_of, whole_text
+from carbonrouter_core.traces.report import Findings
+
+FIRST_TIME_S, LAST_TIME_S = 946_684_800.0, 4_102_444_800.0
+"""2000-01-01 and 2100-01-01 UTC: an epoch time outside is in another unit or wrong."""
+NO_DATE = "the time cannot be read as a date between 2000 and 2100"
+
+_UNITS = ((1.0, "seconds"), (1e3, "milliseconds"), (1e6, "microseconds"), (1e9, "nanoseconds"))
+_ZONE = re.compile(r"(?:[zZ]|[+-]\d\d(?::?\d\d)?)\s*$")
+_NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?")
+
+ColumnKind = Literal["number", "text", "time"]
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """One column: its name with us, where it may stand (dotted in JSON), and its kind.
+
+    ``time`` columns become epoch seconds; ``number`` columns float64 with null for empty.
+    ``label``: what the reader knows it by, where that is another name.
+    """
+
+    name: str
+    paths: tuple[str, ...]
+    kind: ColumnKind = "number"
+    label: str = ""
+
+
+def read_columns(
+    source: Source, wanted: Sequence[Wanted], findings: Findings, progress: Progress
+) -> Iterator[pa.Table]:
+    """Tables with ``line`` and the ``wanted`` columns; a column that is nowhere is all null."""
+    reader = {"csv": _csv, "jsonl": _json, "json": _json, "parquet": _parquet}
+    times = _Times(source, findings)
+
+    for table in reader[source.kind](source, wanted, findings, progress):
+        for one in wanted:
+            if one.kind == "time":
+                at = table.schema.get_field_index(one.name)
+                values, keep = times.epoch_s(table[one.name], table["line"])
+                table = table.set_column(at, one.name, pa.array(values, from_pandas=True))
+                if not keep.all():
+                    table = table.filter(pa.array(keep))
+        yield table
+
+
+# --- CSV -------------------------------------------------------------------------------------
+
+
+def _csv(
+    source: Source, wanted: Sequence[Wanted], findings: Findings, progress: Progress
+) -> Iterator[pa.Table]:
+    header = [name.strip() for name in source.columns]
+    where = {
+        one.name: next((header.index(path) for path in one.paths if path in header), None)
+        for one in wanted
+    }
+
+    def read(part: tuple[int, bytes], own: Findings) -> pa.Table | None:
+        first, chunk = part
+        if first == 1:
+            end = chunk.find(b"\n") + 1 or len(chunk)
+            first, chunk = 2, chunk[end:]
+        if not chunk.strip():
+            return None
+        table = None
+        if b"\n\n" not in chunk and b"\n\r\n" not in chunk and b'"' not in chunk:
+            table = _csv_fast(source, header, where, wanted, chunk, first)
+        if table is None:
+            table = _csv_slow(source, header, where, wanted, chunk, first, own)
+        return _counted(table, own)
+
+    tables = chunks_ahead(source, findings, progress, read)
+    yield from (table for table in tables if table is not None)
+
+
+def _csv_fast(
+    source: Source,
+    header: list[str],
+    where: dict[str, int | None],
+    wanted: Sequence[Wanted],
+    chunk: bytes,
+    first: int,
+) -> pa.Table | None:
+    names = [f"c{i}" for i in range(len(header))]
+    types: dict[str, pa.DataType] = dict.fromkeys(names, pa.string())
+    for one in wanted:
+        if (at := where[one.name]) is not None and one.kind == "number":
+            types[names[at]] = pa.float64()
+    needed = [names[at] for at in sorted({at for at in where.values() if at is not None})]
+    try:
+        table = pa_csv.read_csv(
+            io.BytesIO(chunk),
+            read_options=pa_csv.ReadOptions(
+                column_names=names, use_threads=False, block_size=2**21
+            ),
+            parse_options=pa_csv.ParseOptions(delimiter=source.delimiter, quote_char=False),
+            convert_options=pa_csv.ConvertOptions(
+                column_types=types,
+                include_columns=needed,
+                null_values=[""],
+                strings_can_be_null=True,
+            ),
+        )
+    except pa.ArrowInvalid:
+        return None
+    if table.num_rows != chunk.count(b"\n") + (not chunk.endswith(b"\n")):
+        return None
+    return _table(
+        np.arange(first, first + table.num_rows),
+        {one.name: None if (at := where[one.name]) is None else table[names[at]] for one in wanted},
+        wanted,
+    )
+
+
+def _csv_slow(
+    source: Source,
+    header: list[str],
+    where: dict[str, int | None],
+    wanted: Sequence[Wanted],
+    chunk: bytes,
+    first: int,
+    findings: Findings,
+) -> pa.Table:
+    rows = _Rows(source, wanted, findings)
+    text = chunk.decode("utf-8")
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=source.delimiter, strict=True)
+    last_line = first + text.rstrip("\r\n").count("\n")
+    while True:
+        line = first + reader.line_num
+        try:
+            cells = next(reader)
+        except StopIteration:
+            break
+        except csv.Error as error:
+            findings.add("refused", f"this is no CSV row: {error}", [source.place(line)])
+            break
+        if not cells or cells == [""]:
+            continue
+        if len(cells) != len(header):
+            what = f"this has {len(cells)} cells where the header has {len(header)}"
+            if line == last_line and not chunk.endswith(b"\n"):
+                unreadable(source, findings, line, what + "; the file ends early")
+            else:
+                if len(cells) < len(header):
+                    what = f"{header[len(cells)]} is missing: {what}"
+                findings.add("refused", what, [source.place(line)])
+            continue
+        rows.add(
+            line,
+            [None if (at := where[one.name]) is None else cells[at] or None for one in wanted],
+        )
+    return rows.table()
+
+
+# --- JSON ------------------------------------------------------------------------------------
+
+
+def _json(
+    source: Source, wanted: Sequence[Wanted], findings: Findings, progress: Progress
+) -> Iterator[pa.Table]:
+    schema, paths = _json_schema(source, wanted)
+
+    def read(part: tuple[int, bytes], own: Findings) -> pa.Table:
+        first, chunk = part
+        table = _json_fast(schema, paths, wanted, chunk, first)
+        if table is None:
+            rows = _Rows(source, wanted, own)
+            for line, record in values_of(first, chunk, partial(unreadable, source, own)):
+                rows.add(line, [_first(record, one.paths) for one in wanted])
+            table = rows.table()
+        return _counted(table, own)
+
+    yield from chunks_ahead(source, findings, progress, read)
+
+
+def _json_schema(
+    source: Source, wanted: Sequence[Wanted]
+) -> tuple[pa.Schema, dict[str, list[str]]]:
+    """The types under which clean chunks parse; a chunk of other types goes the slow way."""
+    tree: dict[str, Any] = {}
+    paths: dict[str, list[str]] = {}
+    for one in wanted:
+        for path in one.paths:
+            kind = pa.float64()
+            if one.kind != "number":
+                seen = next((v for r in source.samples if (v := _get(r, path)) is not None), None)
+                number = isinstance(seen, int | float)
+                whole = pa.int64() if one.kind == "text" else pa.float64()
+                kind = whole if number else pa.string()
+            *above, leaf = path.split(".")
+            node = tree
+            for name in above:
+                below = node.setdefault(name, {})
+                if not isinstance(below, dict):
+                    break
+                node = below
+            else:
+                if not isinstance(node.get(leaf), dict):
+                    node[leaf] = kind
+                    paths.setdefault(one.name, []).append(path)
+
+    def fields(node: dict[str, Any]) -> list[pa.Field]:
+        return [
+            pa.field(name, pa.struct(fields(below)) if isinstance(below, dict) else below)
+            for name, below in node.items()
+        ]
+
+    return pa.schema(fields(tree)), paths
+
+
+def _json_fast(
+    schema: pa.Schema,
+    paths: dict[str, list[str]],
+    wanted: Sequence[Wanted],
+    chunk: bytes,
+    first: int,
+) -> pa.Table | None:
+    table = parse_lines(chunk, schema)
+    if table is None:
+        return None
+    columns: dict[str, Any] = {}
+    for one in wanted:
+        found = [_by_path(table, path) for path in paths.get(one.name, [])]
+        used = [column for column in found if column.null_count < len(column)]
+        if one.kind != "number" and len({column.type for column in used}) > 1:
+            return None
+        columns[one.name] = pc.coalesce(*used) if used else None
+    return _table(np.arange(first, first + table.num_rows), columns, wanted)
+
+
+def parse_lines(chunk: bytes, schema: pa.Schema) -> pa.Table | None:
+    """The fields of ``schema`` of one record a line; None where a line is not like that."""
+    try:
+        table = pa_json.read_json(
+            io.BytesIO(chunk),
+            # one block: a line longer than a block is an error
+            read_options=pa_json.ReadOptions(use_threads=False, block_size=len(chunk) + 1),
+            parse_options=pa_json.ParseOptions(
+                explicit_schema=schema, unexpected_field_behavior="ignore"
+            ),
+        )
+    except pa.ArrowInvalid:
+        return None
+    rows = chunk.count(b"\n") + (not chunk.endswith(b"\n"))
+    return table if table.num_rows == rows else None
+
+
+def _by_path(table: Any, path: str) -> Any:
+    first, *below = path.split(".")
+    column = table[first] if first in table.schema.names else None
+    if column is None:
+        return pa.chunked_array([pa.nulls(table.num_rows)])
+    for name in below:
+        column = pc.struct_field(column, name)
+    return column
+
+
+def _get(record: Any, path: str) -> Any:
+    if isinstance(record, dict) and path in record:
+        return record[path]
+    for name in path.split("."):
+        if not isinstance(record, dict):
+            return None
+        record = record.get(name)
+    return record
+
+
+def _first(record: dict[str, Any], paths: Sequence[str]) -> Any:
+    for path in paths:
+        value = _get(record, path)
+        if value is not None and not isinstance(value, dict | list):
+            return value
+    return None
+
+
+# --- Parquet ---------------------------------------------------------------------------------
+
+
+def _parquet(
+    source: Source, wanted: Sequence[Wanted], findings: Findings, progress: Progress
+) -> Iterator[pa.Table]:
+    present = {
+        one.name: next((path for path in one.paths if path.split(".")[0] in source.columns), None)
+        for one in wanted
+    }
+    tops = sorted({path.split(".")[0] for path in present.values() if path})
+
+    def read(part: tuple[np.ndarray, pa.RecordBatch], own: Findings) -> pa.Table:
+        lines, batch = part
+        table = pa.Table.from_batches([batch])
+        columns: dict[str, Any] = {}
+        for one in wanted:
+            path = present[one.name]
+            columns[one.name] = None if path is None else _by_path(table, path)
+        try:
+            return _counted(_table(lines, columns, wanted), own)
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+            # something in the part is odd: read it row by row, which finds out what, and where
+            rows = _Rows(source, wanted, own)
+            lists = [
+                [None] * batch.num_rows if (c := columns[one.name]) is None else c.to_pylist()
+                for one in wanted
+            ]
+            for number, values in zip(lines, zip(*lists, strict=True), strict=True):
+                rows.add(int(number), list(values))
+            return _counted(rows.table(), own)
+
+    yield from parts_ahead(findings, numbered(source.parquet_batches(tops, progress)), read)
+
+
+def numbered(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[np.ndarray, pa.RecordBatch]]:
+    """Batches with the numbers of their rows, from 1."""
+    row = 1
+    for batch in batches:
+        yield np.arange(row, row + batch.num_rows), batch
+        row += batch.num_rows
+
+
+# --- Cells -----------------------------------------------------------------------------------
+
+
+def _counted(table: pa.Table, own: Findings) -> pa.Table:
+    """``table``, once its rows and those that were refused are counted as read."""
+    own.rows_read += table.num_rows + own.count("refused")
+    return table
+
+
+def _table(lines: np.ndarray, columns: dict[str, Any], wanted: Sequence[Wanted]) -> pa.Table:
+    arrays: dict[str, Any] = {"line": pa.array(lines, pa.int64())}
+    for one in wanted:
+        column = columns[one.name]
+        if column is None:
+            kind = pa.string() if one.kind == "text" else pa.float64()
+            arrays[one.name] = pa.nulls(len(lines), kind)
+        elif one.kind == "text":
+            text = column if pa.types.is_string(column.type) else column.cast(pa.string())
+            arrays[one.name] = text
+        elif one.kind == "number":
+            if pa.types.is_boolean(column.type) or pa.types.is_temporal(column.type):
+                raise pa.ArrowInvalid(f"{one.name} is no number")
+            arrays[one.name] = column.cast(pa.float64(), safe=False)
+        else:
+            arrays[one.name] = column
+    return pa.table(arrays)
+
+
+class _Rows:
+    """Rows gathered cell by cell; a row with a cell of the wrong kind is refused."""
+
+    def __init__(self, source: Source, wanted: Sequence[Wanted], findings: Findings) -> None:
+        self._source, self._wanted, self._findings = source, wanted, findings
+        self._lines: list[int] = []
+        self._cells: list[list[Any]] = [[] for _ in wanted]
+
+    def __len__(self) -> int:
+        return len(self._lines)
+
+    def add(self, line: int, values: Sequence[Any]) -> None:
+        cells: list[Any] = []
+        for one, value in zip(self._wanted, values, strict=True):
+            if one.kind != "number" or value is None:
+                cells.append(value)
+                continue
+            number = _as_number(value)
+            if number is None:
+                reason = f"{one.label or one.name} is not a number"
+                self._findings.add("refused", reason, [self._source.place(line)])
+                return
+            cells.append(number)
+        self._lines.append(line)
+        for column, cell in zip(self._cells, cells, strict=True):
+            column.append(cell)
+
+    def table(self) -> pa.Table:
+        arrays: dict[str, Any] = {"line": pa.array(self._lines, pa.int64())}
+        for one, column in zip(self._wanted, self._cells, strict=True):
+            if one.kind == "number":
+                arrays[one.name] = pa.array(column, pa.float64())
+            elif one.kind == "text":
+                texts = [None if cell is None else whole_text(cell) for cell in column]
+                arrays[one.name] = pa.array(texts, pa.string())
+            else:
+                numbers = all(cell is None or isinstance(cell, int | float) for cell in column)
+                cast = _as_float if numbers else whole_text
+                cells = [None if cell is None else cast(cell) for cell in column]
+                arrays[one.name] = pa.array(cells, pa.float64() if numbers else pa.string())
+        return pa.table(arrays)
+
+
+def _as_float(value: float) -> float:
+    return float(value) if abs(value) < 1e300 else math.inf
+
+
+def _as_number(value: Any) -> float | None:
+    if isinstance(value, bool):
+        return None
+    if isinstance(value, int | float):
+        return _as_float(value)
+    text = str(value).strip()
+    if _NUMBER.fullmatch(text):
+        return float(text)
+    return math.nan if text.lower() == "nan" else None
+
+
+# --- Times -----------------------------------------------------------------------------------
+
+
+class _Times:
+    """Turns a column of times into epoch seconds, with one unit for the whole file."""
+
+    def __init__(self, source: Source, findings: Findings) -> None:
+        self._source, self._findings = source, findings
+        self._per_s: float | None = None
+
+    def epoch_s(self, column: Any, lines: Any) -> tuple[np.ndarray, np.ndarray]:
+        """Epoch seconds (NaN where empty), and which rows may be kept."""
+        n = len(column)
+        if n == 0 or column.null_count == n:
+            return np.full(n, np.nan), np.ones(n, bool)
+        if pa.types.is_timestamp(column.type):
+            us = column.cast(pa.timestamp("us", column.type.tz), safe=False).cast(pa.int64())
+            if column.type.tz is None:
+                self._findings.guess("times without a zone are UTC")
+            seconds = us.to_pandas().to_numpy(np.float64, na_value=np.nan) / 1e6
+        elif pa.types.is_string(column.type):
+            seconds = self._text(column, lines)
+        else:
+            seconds = self._number(column.to_pandas().to_numpy(np.float64))
+        empty = np.asarray(column.is_null().to_pandas(), bool)
+        good = empty | ((seconds >= FIRST_TIME_S) & (seconds < LAST_TIME_S))
+        if not good.all():
+            self._findings.add(
+                "refused",
+                NO_DATE,
+                (self._source.place(int(line)) for line in lines.to_numpy()[~good]),
+            )
+        return seconds, good
+
+    def _number(self, values: np.ndarray) -> np.ndarray:
+        if self._per_s is None:
+            first = values[np.isfinite(values)]
+            for per_s, unit in _UNITS:
+                if len(first) and FIRST_TIME_S <= first[0] / per_s < LAST_TIME_S:
+                    self._per_s = per_s
+                    self._findings.guess(f"numbers in the time column are {unit} since 1970 UTC")
+                    break
+        return values / (self._per_s or 1.0)
+
+    def _text(self, column: Any, lines: Any) -> np.ndarray:
+        texts = column.to_pandas()
+        known = texts.dropna()
+        if _NUMBER.fullmatch(str(known.iloc[0]).strip()):
+            return self._number(pd.to_numeric(texts, errors="coerce").to_numpy(np.float64))
+        if not known.str.contains(_ZONE).all():
+            self._findings.guess("times without a zone are UTC")
+        stamps = pd.to_datetime(texts, utc=True, errors="coerce", format="ISO8601")
+        us = stamps.to_numpy("datetime64[us]")
+        seconds = us.astype(np.int64) / 1e6
+        seconds[np.isnat(us)] = np.nan
+        return seconds
+
+
+def epoch_s_of(value: Any) -> float | None:
+    """Epoch seconds of one time: ISO text (UTC where no zone is given), or a number."""
+    if isinstance(value, bool) or value is None:
+        return None
+    if isinstance(value, int | float):
+        value = _as_float(value)
+        for per_s, _ in _UNITS:
+            if FIRST_TIME_S <= value / per_s < LAST_TIME_S:
+                return float(value / per_s)
+        return None
+    if isinstance(value, str):
+        try:
+            value = datetime.fromisoformat(value.strip().replace(" UTC", "Z"))
+        except ValueError:
+            return None
+    if not isinstance(value, datetime):
+        return None
+    return (value if value.tzinfo else value.replace(tzinfo=UTC)).timestamp()

@@ -1,0 +1,1 @@
+"""Replaying a whole trace under policies, and charging what they decided."""

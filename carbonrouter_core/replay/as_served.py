@@ -1,0 +1,404 @@
+"""What a log says about how its turns were served: replayed, charged, and held against the model.
+
+``as-served`` is no router: it sends each turn where the log says it went and takes the cached
+tokens that the log reports, else those of the cache model. It is charged like any policy.
+Logs name no GPU type; the one that needs the least energy for the turns of a model in a region
+is taken, or one that the user names, and the results say so.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from carbonrouter_core.compiled import Array, jit
+from carbonrouter_core.errors import ScenarioError, TraceError
+from carbonrouter_core.reading.tables import unknown
+from carbonrouter_core.replay.simulation import UNSERVED, Decisions, charge
+from carbonrouter_core.results.comparison import Comparison, Interval, Run, bootstrap_saving
+from carbonrouter_core.routing import kv_cache
+from carbonrouter_core.routing.policies import AS_SERVED, reasons
+from carbonrouter_core.traces.placement import PlacedTrace
+from carbonrouter_core.traces.schema import Trace
+
+if TYPE_CHECKING:
+    from carbonrouter_core.replay.engine import Prepared
+
+IDLE_GRID_S = tuple(float(round(s)) for s in np.geomspace(30.0, 2 * 86_400.0, 49))
+"""Cache lifetimes tried when one is fitted, s."""
+LISTED_NAMES = 5
+"""Names of models or regions listed in a sentence."""
+
+_DECORATION = re.compile(
+    r"[-_. ](instruct|it|chat|hf|fp8|fp16|bf16|awq|gptq|int4|int8|turbo|latest)(?![a-z0-9])"
+)
+
+
+def has_served(trace: Trace) -> bool:
+    """Whether the log says, for some turns, which model served them, and where."""
+    return trace.served_model is not None and trace.served_region is not None
+
+
+# --- As served -------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class ServedPlan:
+    """Where the log's turns were served, in the terms of a scenario.
+
+    ``deployment``: of each turn, -1 where its model or region is not in the scenario.
+    ``notes``: what the reader must know, in sentences.
+    """
+
+    deployment: np.ndarray
+    notes: tuple[str, ...]
+
+
+def run_as_served(prepared: Prepared, gpu: str | None = None) -> Run:
+    """Replay what the log says and charge it. ``gpu``: the GPU type to take where possible.
+
+    Raises :class:`TraceError` for a trace that says nothing about it.
+    """
+    plan = served_plan(prepared, gpu)
+    placed, fleet, rules = prepared.placed, prepared.deployments.fleet, prepared.rules
+    trace = placed.trace
+    n = trace.n_turns
+    observed = trace.cached_tokens_observed
+    context = trace.history_tokens + trace.new_prompt_tokens + trace.output_tokens
+    too_long = context > fleet.fit_tokens.max()  # no policy serves these; nor do we charge them
+    deployment = np.where(too_long, UNSERVED, plan.deployment).astype(np.int16)
+    cached, home = np.zeros(n, np.int64), np.full(n, UNSERVED, np.int16)
+    reason = np.full(n, reasons.RULE, np.int8)
+    reason[deployment < 0] = reasons.NOT_IN_SCENARIO
+    reason[too_long] = reasons.UNSERVED
+    _follow(
+        trace.offsets,
+        trace.history_tokens,
+        context,
+        placed.start_s,
+        deployment,
+        np.full(n, -1) if observed is None else observed,
+        len(fleet.pair),
+        rules.idle_s,
+        bool(rules.copies_all),
+        cached,
+        home,
+    )
+    nothing = np.full(n, np.nan)
+    decisions = Decisions(
+        deployment=deployment,
+        wanted=deployment.copy(),
+        home=home,
+        cached_tokens=cached,
+        reason=reason,
+        missed_ceiling=np.zeros(n, bool),
+        p_back=nothing,
+        saving_g=nothing,
+        rebuild_g=nothing,
+        next_gain_g=nothing,
+    )
+    charges = charge(fleet, prepared.k, placed, prepared.intensity, decisions)
+    return Run(AS_SERVED, decisions, charges, plan.notes)
+
+
+def served_plan(prepared: Prepared, gpu: str | None = None) -> ServedPlan:
+    """Which deployment of the scenario served each turn, by the log's names."""
+    trace, deployments = prepared.placed.trace, prepared.deployments
+    if trace.served_model is None:
+        raise TraceError(
+            f"{trace.name} does not say which model served its turns (served_model); as-served "
+            "needs a log that does."
+        )
+    fleet = deployments.fleet
+    models = list(dict.fromkeys(one.model for one in deployments.replicas))
+    regions = [one.region for one in deployments.regions]
+    gpus = sorted({one.gpu for one in deployments.replicas})
+    if gpu is not None and gpu not in gpus:
+        raise ScenarioError(unknown("GPU type of the scenario", gpu, gpus))
+    notes: list[str] = []
+    model = _matched(trace.served_model or (), {_plain(name): i for i, name in enumerate(models)})
+    if trace.served_region is None and len(regions) == 1:
+        region = np.zeros(trace.n_turns, np.int64)
+        notes.append(f"As served: the log names no region; {regions[0]} is taken.")
+    else:
+        named = trace.served_region or (None,) * trace.n_turns
+        cities = {one.city.casefold(): i for i, one in enumerate(deployments.regions)}
+        region = _matched(named, cities | {name.casefold(): i for i, name in enumerate(regions)})
+    missing = (model < 0) | (region < 0)
+    plan = np.full(trace.n_turns, UNSERVED)
+    taken: list[str] = []
+    pair_gpu = [one.gpu for one in deployments.replicas]
+    model_of = np.array([models.index(one.model) for one in deployments.replicas])
+    for m, r in sorted(set(zip(model[~missing].tolist(), region[~missing].tolist(), strict=True))):
+        rows = np.flatnonzero((model == m) & (region == r))
+        options = [
+            d
+            for d in range(len(fleet.pair))
+            if fleet.region[d] == r and model_of[fleet.pair[d]] == m
+        ]
+        if not options:
+            missing[rows] = True
+            continue
+        wanted = [d for d in options if pair_gpu[fleet.pair[d]] == gpu]
+        chosen = wanted[0] if wanted else _least_energy(prepared, rows, options)
+        plan[rows] = chosen
+        taken.append(f"{models[m]} in {regions[r]}: {pair_gpu[fleet.pair[chosen]]}")
+    if taken:
+        how = f"{gpu} where it is" if gpu else "the one that needs the least energy"
+        notes.append(
+            f"As served: the log names no GPU type; taken is {how} ({'; '.join(taken[:8])})."
+        )
+    if missing.any():
+        notes.append(_missing_note(trace, missing, model, region))
+    if trace.cached_tokens_observed is not None:
+        known = int((trace.cached_tokens_observed >= 0).sum())
+        notes.append(
+            f"As served: cached tokens are those observed on {known:,} of {trace.n_turns:,} "
+            "turns, those of the cache model on the others."
+        )
+    else:
+        notes.append("As served: the log has no cached tokens; those of the cache model are used.")
+    return ServedPlan(plan, tuple(notes))
+
+
+def _plain(model: str) -> str:
+    """A model's name without owner, spelling and decoration: ``llama-3.1-8b``."""
+    name = model.casefold().rsplit("/", 1)[-1].replace("_", "-").removeprefix("meta-")
+    while (shorter := _DECORATION.sub("", name)) != name:
+        name = shorter
+    return name
+
+
+def _matched(named: Sequence[str | None], known: dict[str, int]) -> np.ndarray:
+    """Number of each name in ``known``, -1 where it is not there."""
+    codes, names = pd.factorize(np.asarray(named, dtype=object))
+    found = [known.get(str(n).casefold(), known.get(_plain(str(n)), -1)) for n in names]
+    return np.where(codes >= 0, np.array([*found, -1])[codes], -1)
+
+
+def _missing_note(trace: Trace, missing: np.ndarray, model: np.ndarray, region: np.ndarray) -> str:
+    rows = np.flatnonzero(missing).tolist()
+    models = trace.served_model or ()
+    regions = trace.served_region or (None,) * trace.n_turns
+    names: Counter[str] = Counter()
+    for i in rows:
+        if model[i] < 0:
+            names[f"model {models[i] or 'not named'}"] += 1
+        elif region[i] < 0:
+            names[f"region {regions[i] or 'not named'}"] += 1
+        else:
+            names[f"{models[i]} in {regions[i]}"] += 1
+    listed = ", ".join(f"{name} ({count:,})" for name, count in names.most_common(LISTED_NAMES))
+    return (
+        f"As served: {len(rows):,} of {trace.n_turns:,} turns are not charged, since the scenario "
+        f"has no such deployment: {listed}. Add them to the scenario, or compare only the "
+        "sessions that are charged in full (command observed)."
+    )
+
+
+def _least_energy(prepared: Prepared, rows: np.ndarray, options: Sequence[int]) -> int:
+    """Of deployments that differ in GPU type, the one that needs the least energy for ``rows``."""
+    if len(options) == 1:
+        return options[0]
+    trace = prepared.placed.trace
+    observed = trace.cached_tokens_observed
+    history = trace.history_tokens
+    warm = history if observed is None else np.where(observed < 0, history, observed)
+    energy_kwh = []
+    for d in options:
+        deployment = np.full(trace.n_turns, UNSERVED, np.int16)
+        deployment[rows] = d
+        nothing = np.full(trace.n_turns, np.nan)
+        decisions = Decisions(
+            deployment,
+            deployment,
+            deployment,
+            np.minimum(warm, history),
+            np.zeros(trace.n_turns, np.int8),
+            np.zeros(trace.n_turns, bool),
+            nothing,
+            nothing,
+            nothing,
+            nothing,
+        )
+        charges = charge(
+            prepared.deployments.fleet, prepared.k, prepared.placed, prepared.intensity, decisions
+        )
+        energy_kwh.append(float(charges.energy_kwh.sum()))
+    return options[int(np.argmin(energy_kwh))]
+
+
+@jit
+def _follow(
+    offsets: Array,
+    history: Array,
+    context: Array,
+    start_s: Array,
+    deployment: Array,
+    observed: Array,
+    n_deployments: int,
+    idle_s: float,
+    copies_all: bool,
+    cached_tokens: Array,
+    home: Array,
+) -> None:
+    """Fill what was cached at each turn: as observed, else as the cache model has it."""
+    cached = np.zeros(n_deployments)
+    last_s = np.zeros(n_deployments)
+    for s in range(offsets.size - 1):
+        cached[:] = 0.0
+        for i in range(offsets[s], offsets[s + 1]):
+            h = float(history[i])
+            kv_cache.begin_turn(cached, last_s, h, start_s[i], idle_s)
+            home[i] = kv_cache.home(cached)
+            d = deployment[i]
+            if d < 0:
+                if not copies_all:  # it was served elsewhere, where the latest copy now is
+                    cached[:] = 0.0
+                continue
+            cached_tokens[i] = min(observed[i], history[i]) if observed[i] >= 0 else int(cached[d])
+            kv_cache.end_turn(cached, last_s, d, float(context[i]), start_s[i], copies_all)
+
+
+@dataclass(frozen=True)
+class Against:
+    """A policy against what the log says, over the sessions that both serve in full."""
+
+    sessions: int
+    of_sessions: int
+    as_served_g: float
+    policy_g: float
+    saving: Interval
+
+
+def against_as_served(comparison: Comparison, policy_id: str) -> Against:
+    """Saving of a policy against ``as-served``; both must be among the comparison's runs."""
+    served = comparison.runs[AS_SERVED.id].decisions.served
+    both = served & comparison.runs[policy_id].decisions.served
+    trace = comparison.trace
+    whole = np.bincount(trace.session_index, ~both, trace.n_sessions) == 0
+    ours = comparison.session_carbon_g(policy_id)[whole]
+    theirs = comparison.session_carbon_g(AS_SERVED.id)[whole]
+    return Against(
+        sessions=int(whole.sum()),
+        of_sessions=comparison.trace.n_sessions,
+        as_served_g=float(theirs.sum()),
+        policy_g=float(ours.sum()),
+        saving=bootstrap_saving(ours, theirs),
+    )
+
+
+# --- The cache model against observed cached tokens ------------------------------------------
+
+
+@dataclass(frozen=True)
+class CacheError:
+    """How far the cache model is from the cached tokens that a log reports.
+
+    Over turns that have a history and an observed figure. ``agree_share``: turns on which both
+    say that something was cached, or both that nothing was.
+    """
+
+    idle_s: float
+    copies: str
+    turns: int
+    observed_mean_tokens: float
+    modelled_mean_tokens: float
+    mean_error_tokens: float
+    mean_absolute_error_tokens: float
+    agree_share: float
+
+    def __str__(self) -> str:
+        return (
+            f"{self.turns:,} turns with a history: {self.observed_mean_tokens:,.0f} tokens cached "
+            f"on average, {self.modelled_mean_tokens:,.0f} by the cache model (idle "
+            f"{self.idle_s:g} s, copies {self.copies}); mean error {self.mean_error_tokens:+,.0f}, "
+            f"mean absolute error {self.mean_absolute_error_tokens:,.0f} tokens; hit or miss "
+            f"agrees on {100 * self.agree_share:.1f} % of them"
+        )
+
+
+@dataclass(frozen=True)
+class IdleFit:
+    """The cache lifetime and copies that come closest to a log.
+
+    Every lifetime of the grid from ``lowest_idle_s`` to ``highest_idle_s`` fits equally well.
+    """
+
+    best: CacheError
+    lowest_idle_s: float
+    highest_idle_s: float
+
+
+def cache_error(placed: PlacedTrace, idle_s: float, copies: str) -> CacheError:
+    """Hold the cache model against the log. Raises :class:`TraceError` if it reports nothing."""
+    return _CacheCheck(placed).error(idle_s, copies)
+
+
+def fit_idle_s(placed: PlacedTrace, copies: Sequence[str] = ("latest", "all")) -> IdleFit:
+    """Least mean absolute error over :data:`IDLE_GRID_S` and ``copies``; first of equals."""
+    check = _CacheCheck(placed)
+    tried = [check.error(idle_s, kept) for kept in copies for idle_s in IDLE_GRID_S]
+    best = min(tried, key=lambda one: one.mean_absolute_error_tokens)
+    equal = [
+        one.idle_s
+        for one in tried
+        if one.copies == best.copies
+        and one.mean_absolute_error_tokens <= best.mean_absolute_error_tokens * (1 + 1e-9)
+    ]
+    return IdleFit(best, min(equal), max(equal))
+
+
+class _CacheCheck:
+    """The columns of a log that the cache model is held against."""
+
+    def __init__(self, placed: PlacedTrace) -> None:
+        trace = placed.trace
+        observed = trace.cached_tokens_observed
+        if observed is None:
+            raise TraceError(f"{trace.name} reports no cached tokens to compare with.")
+        self._trace, self._start_s = trace, placed.start_s
+        self._rows = (observed >= 0) & (trace.history_tokens > 0)
+        if not self._rows.any():
+            raise TraceError(f"{trace.name} reports cached tokens only on first turns.")
+        self._observed = np.minimum(observed, trace.history_tokens)[self._rows].astype(np.float64)
+        none: tuple[Any, ...] = (None,) * trace.n_turns
+        names = zip(trace.served_model or none, trace.served_region or none, strict=True)
+        self._site, sites = pd.factorize(np.array([f"{m}\x1f{r}" for m, r in names], dtype=object))
+        self._n_sites = len(sites)
+        self._context = trace.history_tokens + trace.new_prompt_tokens + trace.output_tokens
+
+    def error(self, idle_s: float, copies: str) -> CacheError:
+        trace, n = self._trace, self._trace.n_turns
+        modelled, home = np.zeros(n, np.int64), np.zeros(n, np.int16)
+        _follow(
+            trace.offsets,
+            trace.history_tokens,
+            self._context,
+            self._start_s,
+            self._site.astype(np.int16),
+            np.full(n, -1),
+            self._n_sites,
+            float(idle_s),
+            copies == "all",
+            modelled,
+            home,
+        )
+        mine = modelled[self._rows].astype(np.float64)
+        off = mine - self._observed
+        return CacheError(
+            idle_s=float(idle_s),
+            copies=copies,
+            turns=len(off),
+            observed_mean_tokens=float(self._observed.mean()),
+            modelled_mean_tokens=float(mine.mean()),
+            mean_error_tokens=float(off.mean()),
+            mean_absolute_error_tokens=float(np.abs(off).mean()),
+            agree_share=float(((mine > 0) == (self._observed > 0)).mean()),
+        )

@@ -1,0 +1,425 @@
+"""Comparing policies on a trace in parts: constant memory a worker, the same figures.
+
+First a look at every part (what a whole trace must be known by: mean context, last start, the
+sessions that are learned from), then a replay of each part by itself. Sessions do not affect
+each other, so a part's decisions are those of the whole trace.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Executor, Future
+from dataclasses import dataclass, replace
+from functools import lru_cache, reduce
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from carbonrouter_core.errors import InputError, TraceError
+from carbonrouter_core.fleet.catalog import Catalog
+from carbonrouter_core.fleet.deployments import ContextSum, context_sum
+from carbonrouter_core.grid.choice import OwnSeries
+from carbonrouter_core.replay.engine import (
+    Prepared,
+    Survey,
+    placed_in,
+    prepare,
+    prepare_part,
+    run_policy,
+)
+from carbonrouter_core.replay.fairness import jain_index, largest_gap
+from carbonrouter_core.results.comparison import (
+    Comparison,
+    Interval,
+    bootstrap_saving,
+    gap_closed_percent,
+    optimum_label,
+    saving_percent,
+)
+from carbonrouter_core.routing.policies import AS_SERVED, BASELINE, OPTIMUM, policy
+from carbonrouter_core.scenario import Scenario
+from carbonrouter_core.store.sites import load_catalog
+from carbonrouter_core.traces.loading import read_trace
+from carbonrouter_core.traces.parts import part_files
+from carbonrouter_core.traces.schema import Trace, joined
+from carbonrouter_core.traces.training import learned_from
+
+WHICH = ("all", "long", "test")
+"""Sessions that figures are of: all, those over 30 turns, those nothing was learned from."""
+
+BIN = 0.002
+"""Relative width of the bins that percentiles of times are read from."""
+_LOWEST_MS, _BINS = 1e-3, 16_384
+
+_SUMS = (
+    "turns",
+    "sessions",
+    "unserved_turns",
+    "output_tokens",
+    "carbon_g",
+    "recompute_g",
+    "prompt_g",
+    "decode_g",
+    "host_g",
+    "embodied_g",
+    "energy_kwh",
+    "missed_ceiling_turns",
+    "held_turns",
+)
+"""Figures of a policy that add up over parts."""
+_MEANS = ("quality_mean", "ttft_ms_mean", "latency_ms_mean")
+_PERCENTILES = ("ttft_ms", "latency_ms")
+
+AHEAD = 256
+"""Tasks that wait, run or have a result that waits for its turn, at most."""
+
+
+# --- What a worker does ----------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Look:
+    """What a first look at a part finds; ``keys``: uint64, one a session."""
+
+    turns: int
+    keys: np.ndarray
+    in_training: np.ndarray
+    contexts: Mapping[int, ContextSum]
+    last_start_s: float
+    user_regions: tuple[str, ...]
+    movable: bool
+
+
+def _look(scenario: Scenario, catalog: Catalog, path: str) -> _Look:
+    trace = _read(path)
+    placed = placed_in(scenario, trace, catalog)
+    return _Look(
+        turns=trace.n_turns,
+        keys=trace.session_keys,
+        in_training=trace.in_training,
+        contexts={tokens: context_sum(trace, tokens) for tokens in catalog.context_windows},
+        last_start_s=float(placed.start_s.max()),
+        user_regions=placed.user_regions,
+        movable=trace.start_s is None,
+    )
+
+
+def _learned(path: str, largest_key: int, from_all: bool) -> Trace:
+    """The sessions of a part that are learned from."""
+    trace = _read(path)
+    return trace.subset(
+        (from_all | trace.in_training) & (trace.session_keys <= np.uint64(largest_key))
+    )
+
+
+@dataclass(frozen=True)
+class Totals:
+    """Figures of one policy over some sessions, in the form in which they add up.
+
+    ``sums``: :data:`_SUMS` and weighted sums by name; ``by_user``: for each user region turns
+    served and sums of quality and latency; ``bins``: counts of times by bin of :data:`BIN`.
+    """
+
+    sums: Mapping[str, float]
+    by_user: Mapping[str, np.ndarray]
+    bins: Mapping[str, np.ndarray]
+
+    def __add__(self, other: Totals) -> Totals:
+        def added(ours: Mapping[str, Any], theirs: Mapping[str, Any]) -> dict[str, Any]:
+            names = dict.fromkeys([*ours, *theirs])  # a user region may be in one of them only
+            return {name: ours.get(name, 0) + theirs.get(name, 0) for name in names}
+
+        return Totals(
+            added(self.sums, other.sums),
+            added(self.by_user, other.by_user),
+            added(self.bins, other.bins),
+        )
+
+
+@dataclass(frozen=True)
+class _Part:
+    totals: Mapping[tuple[str, str], Totals]
+    session_carbon_g: Mapping[str, np.ndarray]
+    long: np.ndarray
+    test: np.ndarray
+
+
+def _shared(prepared: Prepared, catalog: Catalog, policies: Sequence[str]) -> bytes:
+    """What all parts are replayed by, pickled once: without the turns that were learned from."""
+    placed, training = prepared.placed, prepared.training
+    no_turns = replace(
+        placed,
+        trace=placed.trace.subset(np.zeros(placed.trace.n_sessions, bool)),
+        start_s=placed.start_s[:0],
+        user=placed.user[:0],
+        difficulty=placed.difficulty[:0],
+    )
+    lean = replace(
+        prepared,
+        placed=no_turns,
+        intensity=prepared.intensity[:0],
+        known=None,
+        training=replace(training, gaps_s=training.gaps_s[:0]),  # the rules have what is used
+    )
+    return pickle.dumps((lean, catalog, tuple(policies)))
+
+
+@lru_cache(maxsize=1)
+def _loaded(shared: bytes) -> tuple[Prepared, Catalog, tuple[str, ...]]:
+    """What :func:`_shared` made, read once a worker."""
+    return pickle.loads(shared)
+
+
+def _replay(shared: bytes, path: str) -> _Part:
+    prepared, catalog, policies = _loaded(shared)
+    part = prepare_part(prepared, _read(path), catalog)
+    comparison = Comparison(part, {name: run_policy(part, name) for name in policies})
+    masks = {"all": None, "long": comparison.long_sessions, "test": comparison.test_half}
+    return _Part(
+        {
+            (name, which): totals_of(comparison, name, mask)
+            for name in policies
+            for which, mask in masks.items()
+        },
+        {name: comparison.session_carbon_g(name) for name in policies},
+        comparison.long_sessions,
+        comparison.test_half,
+    )
+
+
+def totals_of(comparison: Comparison, policy_id: str, sessions: np.ndarray | None) -> Totals:
+    """Figures of a policy in the form in which they add up, over ``sessions`` (a mask)."""
+    figures = comparison.figures(policy_id, sessions)
+    run, trace = comparison.runs[policy_id], comparison.trace
+    rows = run.decisions.served
+    if sessions is not None:
+        rows = rows & sessions[trace.session_index]
+    sums = {name: figures[name] for name in _SUMS}
+    served = figures["turns"] - figures["unserved_turns"]
+    for name in _MEANS:
+        sums[name] = (figures[name] or 0.0) * served
+    sums["moves"] = (figures["moves_per_session"] or 0.0) * figures["sessions"]
+    share = figures["estimated_intensity_share"]
+    sums["estimated_kwh"] = np.nan if share is None else share * figures["energy_kwh"]
+    by_user = {}
+    for row in comparison.fairness(policy_id, sessions).itertuples():
+        n = row.turns - row.unserved_turns
+        means = np.nan_to_num([1.0, row.quality_mean, row.latency_ms_mean])
+        by_user[row.user_region] = n * means
+    bins = {}
+    for name in _PERCENTILES:
+        at = np.log(np.maximum(getattr(run.charges, name)[rows], _LOWEST_MS) / _LOWEST_MS)
+        number = np.minimum((at / np.log1p(BIN)).astype(np.int64), _BINS - 1)
+        bins[name] = np.bincount(number, minlength=_BINS)
+    return Totals(sums, by_user, bins)
+
+
+def figures_of(totals: Totals, baseline: Totals | None) -> dict[str, Any]:
+    """:data:`~.results.FIGURES` from totals; percentiles to :data:`BIN`."""
+    sums = totals.sums
+    served = sums["turns"] - sums["unserved_turns"]
+    figures: dict[str, Any] = {name: sums[name] for name in _SUMS}
+    carbon_g, energy_kwh = sums["carbon_g"], sums["energy_kwh"]
+    share = sums["estimated_kwh"] / energy_kwh if energy_kwh else np.nan
+    figures["estimated_intensity_share"] = float(share) if np.isfinite(share) else None
+    figures["recompute_share"] = sums["recompute_g"] / carbon_g if carbon_g else None
+    figures["moves_per_session"] = sums["moves"] / sums["sessions"] if sums["sessions"] else None
+    for name in _MEANS:
+        figures[name] = sums[name] / served if served else None
+    for name in _PERCENTILES:
+        figures[f"{name}_p95"] = _percentile(totals.bins[name], 0.95)
+    users = [n_sums for n_sums in totals.by_user.values() if n_sums[0]]
+    quality = np.array([one[1] / one[0] for one in users])
+    latency_ms = np.array([one[2] / one[0] for one in users])
+    figures["quality_gap"], figures["quality_jain"] = largest_gap(quality), jain_index(quality)
+    figures["latency_gap_ms"] = largest_gap(latency_ms)
+    figures["latency_jain"] = jain_index(latency_ms)
+    figures["saving_vs_faircarbon_percent"] = (
+        saving_percent(carbon_g, baseline.sums["carbon_g"]) if baseline else None
+    )
+    return figures
+
+
+def _percentile(counts: np.ndarray, share: float) -> float | None:
+    """Middle of the bin in which that share of the counts is reached."""
+    total = int(counts.sum())
+    if not total:
+        return None
+    number = int(np.searchsorted(np.cumsum(counts), share * total))
+    return float(_LOWEST_MS * np.exp((number + 0.5) * np.log1p(BIN)))
+
+
+def _read(path: str) -> Trace:
+    return read_trace(Path(path))
+
+
+# --- What is asked ---------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class PartedTrace:
+    """What is known of a trace in parts as a whole."""
+
+    name: str
+    n_sessions: int
+    n_turns: int
+
+
+@dataclass(frozen=True)
+class PartedComparison:
+    """Policies side by side on a trace in parts; answers to the names of a Comparison.
+
+    ``prepared``: of the sessions learned from. ``session_carbon_g``: shape (sessions,) by
+    policy; ``masks``: bool (sessions,), for "long" and "test" of :data:`WHICH`.
+    """
+
+    prepared: Prepared
+    trace: PartedTrace
+    totals: Mapping[tuple[str, str], Totals]
+    session_carbon_g: Mapping[str, np.ndarray]
+    masks: Mapping[str, np.ndarray]
+
+    long_sessions = "long"
+    test_half = "test"
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What the reader of the results should know."""
+        return self.prepared.warnings
+
+    @property
+    def optimum_is_exact(self) -> bool:
+        """Whether the hindsight optimum is proven to be the least, not only the best found."""
+        return self.prepared.optimum_is_exact
+
+    @property
+    def optimum_label(self) -> str:
+        """What the hindsight optimum may be called here."""
+        return optimum_label(self.optimum_is_exact)
+
+    def gap_closed_percent(self, policy_id: str, sessions: str = "all") -> float | None:
+        """How far a policy gets from FairCarbon to the hindsight optimum, as in a Comparison."""
+        names = (policy_id, BASELINE, OPTIMUM)
+        if any((name, sessions) not in self.totals for name in names):
+            return None
+        embodied = self.prepared.scenario.embodied
+        sums = [self.totals[name, sessions].sums for name in names]
+        return gap_closed_percent(*(one["carbon_g"] + one["embodied_g"] * embodied for one in sums))
+
+    def figures(self, policy_id: str, sessions: str = "all") -> dict[str, Any]:
+        """:data:`~.results.FIGURES` of a policy; ``sessions``: one of :data:`WHICH`."""
+        return figures_of(self.totals[policy_id, sessions], self.totals.get((BASELINE, sessions)))
+
+    def saving(self, policy_id: str, sessions: str = "all") -> Interval:
+        """Saving of a policy against FairCarbon with its bootstrap interval."""
+        chosen: Any = slice(None) if sessions == "all" else self.masks[sessions]
+        ours, theirs = (self.session_carbon_g[name] for name in (policy_id, BASELINE))
+        return bootstrap_saving(ours[chosen], theirs[chosen])
+
+
+def compare_parts(
+    scenario: Scenario,
+    policies: Iterable[str],
+    folder: Path,
+    executor: Executor | None = None,
+    *,
+    catalog: Catalog | None = None,
+    own_series: OwnSeries | None = None,
+    progress: Callable[[float], None] = lambda share: None,
+) -> PartedComparison:
+    """Run ``policies`` and FairCarbon on the parts in ``folder``, one part a task.
+
+    Figures are the same to the bit wherever the tasks run, and those of the whole trace in one
+    piece but for the rounding of sums; percentiles of times are to :data:`BIN`.
+    """
+    catalog = catalog or load_catalog()
+    chosen = list(dict.fromkeys(policy(name).id for name in (*policies, BASELINE)))
+    if AS_SERVED.id in chosen:
+        raise InputError(f"{AS_SERVED.id} needs a trace in one piece.")
+    paths = [str(path.absolute()) for path in part_files(folder)]
+    looks = []
+    for number, look in enumerate(
+        _each(executor, _look, [(scenario, catalog, path) for path in paths])
+    ):
+        looks.append(look)
+        progress(0.2 * (number + 1) / len(paths))
+    sample, survey = _survey(folder.name, paths, looks, executor)
+    prepared = prepare(scenario, sample, catalog, own_series, survey)
+    shared = _shared(prepared, catalog, chosen)
+    totals: dict[tuple[str, str], Totals] = {}
+    session_carbon_g: dict[str, list[np.ndarray]] = {name: [] for name in chosen}
+    masks: dict[str, list[np.ndarray]] = {"long": [], "test": []}
+    parts = _each(executor, _replay, [(shared, path) for path in paths])
+    for number, part in enumerate(parts):
+        # added as they come, in the order of the parts: the same sums whoever worked them out
+        for key, found in part.totals.items():
+            totals[key] = totals[key] + found if key in totals else found
+        for name, carbon_g in part.session_carbon_g.items():
+            session_carbon_g[name].append(carbon_g)
+        masks["long"].append(part.long)
+        masks["test"].append(part.test)
+        progress(0.2 + 0.8 * (number + 1) / len(paths))
+    return PartedComparison(
+        prepared=prepared,
+        trace=PartedTrace(
+            folder.name,
+            sum(len(look.keys) for look in looks),
+            sum(look.turns for look in looks),
+        ),
+        totals=totals,
+        session_carbon_g={name: np.concatenate(some) for name, some in session_carbon_g.items()},
+        masks={name: np.concatenate(some) for name, some in masks.items()},
+    )
+
+
+def _survey(
+    name: str, paths: Sequence[str], looks: Sequence[_Look], executor: Executor | None
+) -> tuple[Trace, Survey]:
+    """The sessions that are learned from, and what must be known of the whole."""
+    keys = np.concatenate([look.keys for look in looks])
+    if len(np.unique(keys)) != len(keys):
+        raise TraceError(
+            f"A session stands in two parts of {name}; each session must be whole in one part."
+        )
+    training = np.concatenate([look.in_training for look in looks])
+    chosen = learned_from(keys, training)
+    largest = int(keys[chosen].max())
+    samples = list(
+        _each(executor, _learned, [(path, largest, not training.any()) for path in paths])
+    )
+    contexts = {
+        tokens: reduce(ContextSum.plus, [look.contexts[tokens] for look in looks]).mean
+        for tokens in looks[0].contexts
+    }
+    users = tuple(dict.fromkeys(region for look in looks for region in look.user_regions))
+    survey = Survey(
+        contexts,
+        max(look.last_start_s for look in looks),
+        users,
+        movable=all(look.movable for look in looks),
+    )
+    return replace(joined(samples), name=name), survey
+
+
+def _each(executor: Executor | None, work: Any, tasks: Sequence[tuple[Any, ...]]) -> Iterator[Any]:
+    """Results of ``work`` on each of ``tasks``, in their order; at once where there are workers."""
+    if executor is None:
+        for task in tasks:
+            yield work(*task)
+        return
+    waiting = iter(tasks)
+    pending: deque[Future[Any]] = deque()
+    try:
+        while True:
+            some = islice(waiting, AHEAD - len(pending))
+            pending.extend(executor.submit(work, *task) for task in some)
+            if not pending:
+                return
+            yield pending.popleft().result()
+    finally:
+        for future in pending:
+            future.cancel()

@@ -1,0 +1,1 @@
+"""What replays come to: figures, differences, and the story of single conversations."""

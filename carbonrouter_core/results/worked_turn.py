@@ -1,0 +1,331 @@
+"""One turn worked through number by number, so that a reader can redo it on paper.
+
+Every figure comes from the functions of :mod:`.costs`; :func:`work_out` only keeps what
+:func:`.simulation.charge_rows` passes over on its way to the result.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from carbonrouter_core.fleet import costs
+from carbonrouter_core.fleet.catalog import Catalog
+from carbonrouter_core.quality.item_response import predicted_quality
+from carbonrouter_core.replay.engine import Prepared
+from carbonrouter_core.results.comparison import Comparison, Run
+from carbonrouter_core.results.session_story import tell
+from carbonrouter_core.routing.policies import BASELINE, reasons
+from carbonrouter_core.units import J_PER_KWH
+
+
+@dataclass(frozen=True)
+class WorkedTurn:
+    """A turn of a run: what it asks for, and what the policy did with it.
+
+    ``deployment`` and ``home`` are numbers of deployments, -1 for none.
+    """
+
+    row: int
+    session_id: str
+    turn: int
+    """From 1."""
+    turns: int
+    start_utc_s: float
+    user_region: str
+    history_tokens: int
+    prompt_tokens: int
+    output_tokens: int
+    expected_output_tokens: float
+    mean_output_tokens: float
+    """Of the training half: what a first turn is expected to put out."""
+    outputs_so_far_tokens: int
+    deployment: int
+    home: int
+    reason: str
+    cached_tokens: np.ndarray
+    """(deployments,) live cached tokens as the turn begins."""
+    why_not: tuple[str, ...]
+    """What keeps each deployment from serving the turn; "" where nothing does."""
+
+
+@dataclass(frozen=True)
+class WorkedCandidate:
+    """What serving a turn on one deployment comes to, with every figure on the way there."""
+
+    label: str
+    zone: str
+    basis: str
+    # the model and its replica
+    layers: int
+    global_layers: int
+    window_tokens: float
+    attention_dim: int
+    active_params_b: float
+    alpha: float
+    n_gpus: int
+    memory_gb: float
+    weight_gb: float
+    kv_memory_gb: float
+    kv_bytes_per_token: float
+    mean_context_tokens: float
+    mean_context_attended: float
+    held_sequences: float
+    concurrency: float
+    largest_batch: float
+    batch: float
+    # the energy points around the batch
+    batch_below: float
+    batch_above: float
+    decode_j_below: float
+    decode_j_above: float
+    step_ms_below: float
+    step_ms_above: float
+    decode_j_per_token: float
+    step_ms: float
+    bandwidth_gb_s: float
+    read_ms: float
+    inter_token_ms: float
+    # prefill
+    history_tokens: int
+    prompt_tokens: int
+    output_tokens: int
+    cached_tokens: int
+    recomputed_tokens: int
+    span_cached: float
+    span_history: float
+    span_prompt_end: float
+    recompute_work: float
+    prompt_work: float
+    prefill_j_per_token: float
+    prefill_ms_per_token: float
+    recompute_j: float
+    prompt_j: float
+    prefill_ms: float
+    # decoding and host
+    mean_position_tokens: float
+    attended_tokens: float
+    context_nj_per_byte: float
+    decode_j: float
+    decode_share_ms: float
+    host_j: float
+    # carbon
+    pue: float
+    pue_assumed: bool
+    intensity_g_per_kwh: float
+    energy_kwh: float
+    recompute_g: float
+    prompt_g: float
+    decode_g: float
+    host_g: float
+    carbon_g: float
+    gpu_embodied_kg: float
+    embodied_g: float
+    # latency and quality
+    rtt_ms: float
+    ttft_ms: float
+    latency_ms: float
+    theta: float
+    difficulty: float
+    k: float
+    quality: float
+
+
+def work_out_turn(prepared: Prepared, run: Run, row: int) -> WorkedTurn:
+    """The turn in ``row`` of the trace, as ``run`` met it."""
+    trace, placed = prepared.placed.trace, prepared.placed
+    session = int(trace.session_index[row])
+    first = int(trace.offsets[session])
+    turn = row - first
+    story, at = tell(prepared, run, session, turn, turn + 1), 0
+    return WorkedTurn(
+        row=row,
+        session_id=story.session_id,
+        turn=turn + 1,
+        turns=story.turns_in_all,
+        start_utc_s=float(story.start_utc_s[at]),
+        user_region=placed.user_regions[placed.user[row]],
+        history_tokens=int(story.history_tokens[at]),
+        prompt_tokens=int(story.new_prompt_tokens[at]),
+        output_tokens=int(story.output_tokens[at]),
+        expected_output_tokens=float(story.expected_output_tokens[at]),
+        mean_output_tokens=prepared.rules.mean_output_tokens,
+        outputs_so_far_tokens=int(trace.output_tokens[first:row].sum()),
+        deployment=int(story.decisions.deployment[at]),
+        home=int(story.decisions.home[at]),
+        reason=reasons.WORDS[int(story.decisions.reason[at])],
+        cached_tokens=story.candidates.cached_tokens[at],
+        why_not=tuple(story.candidate_table(at)["why_not"]),
+    )
+
+
+def work_out(
+    prepared: Prepared, catalog: Catalog, turn: WorkedTurn, deployment: int
+) -> WorkedCandidate:
+    """What ``turn`` comes to on ``deployment`` with its true output, as it is accounted for.
+
+    ``catalog``: the tables that ``prepared`` was made from.
+    """
+    deployments, placed = prepared.deployments, prepared.placed
+    fleet = deployments.fleet
+    pair, site = int(fleet.pair[deployment]), int(fleet.region[deployment])
+    replica, region = deployments.replicas[pair], deployments.regions[site]
+    model, gpu = catalog.models[replica.model], catalog.gpus[replica.gpu]
+    curve = catalog.energy[replica.model, replica.gpu]
+    share, window = model.global_layers / model.layers, model.window_tokens
+    alpha = costs.attention_alpha(model.layers, model.attention_dim, model.active_params_b)
+
+    kv_memory = costs.kv_memory_bytes(curve.n_gpus, gpu.memory_gb, model.weight_bytes)
+    mean_attended = costs.attention_context(replica.mean_context_tokens, share, window)
+    batch = replica.batch
+    above = min(int(np.searchsorted(curve.batch, batch)), len(curve.batch) - 1)
+    below = above if batch >= curve.batch[above] else max(above - 1, 0)
+    step_ms = costs.step_ms_at(batch, curve.batch, curve.inter_token_ms)
+    read_ms = costs.context_read_ms(
+        batch, model.kv_bytes_per_token, mean_attended, curve.n_gpus, gpu.bandwidth_gb_s
+    )
+    inter_token_ms = step_ms + read_ms
+    decode_j_per_token = costs.decode_energy_at(batch, curve.batch, curve.decode_j_per_token)
+
+    h, p, o = float(turn.history_tokens), float(turn.prompt_tokens), float(turn.output_tokens)
+    c = float(turn.cached_tokens[deployment])
+
+    def work(tokens: float) -> float:
+        return costs.prefill_work(tokens, alpha, share, window)
+
+    recompute_work, prompt_work = work(h) - work(c), work(h + p) - work(h)
+    prefill_ms = (recompute_work + prompt_work) * curve.prefill_ms_per_token
+    decode_share_ms = o * inter_token_ms / batch
+    extra = costs.decode_context(h, p, o, share, window)
+    context_j = costs.context_j_per_token(gpu.gpu, model.kv_bytes_per_token)
+    recompute_j = recompute_work * curve.prefill_j_per_token
+    prompt_j = prompt_work * curve.prefill_j_per_token
+    decode_j = o * (decode_j_per_token + context_j * extra)
+    host_j = costs.host_energy_j(float(curve.n_gpus), prefill_ms + decode_share_ms)
+
+    pue = float(fleet.pue[site])
+    intensity = float(prepared.intensity[turn.row, site])
+    g_per_j = pue * intensity / J_PER_KWH
+    rtt_ms = float(fleet.rtt_ms[placed.user[turn.row], site])
+    ttft_ms = rtt_ms + prefill_ms + inter_token_ms
+    theta = float(fleet.theta[fleet.pair_model[pair]])
+    difficulty = float(placed.difficulty[turn.row])
+    joules = recompute_j + prompt_j + decode_j + host_j
+    return WorkedCandidate(
+        label=deployments.label(deployment),
+        zone=region.zone,
+        basis=curve.basis,
+        layers=model.layers,
+        global_layers=model.global_layers,
+        window_tokens=window,
+        attention_dim=model.attention_dim,
+        active_params_b=model.active_params_b,
+        alpha=alpha,
+        n_gpus=curve.n_gpus,
+        memory_gb=gpu.memory_gb,
+        weight_gb=model.weight_bytes / 1e9,
+        kv_memory_gb=kv_memory / 1e9,
+        kv_bytes_per_token=model.kv_bytes_per_token,
+        mean_context_tokens=replica.mean_context_tokens,
+        mean_context_attended=mean_attended,
+        held_sequences=(
+            kv_memory / (model.kv_bytes_per_token * mean_attended) if mean_attended else np.inf
+        ),
+        concurrency=prepared.scenario.concurrency,
+        largest_batch=float(curve.batch[-1]),
+        batch=batch,
+        batch_below=float(curve.batch[below]),
+        batch_above=float(curve.batch[above]),
+        decode_j_below=float(curve.decode_j_per_token[below]),
+        decode_j_above=float(curve.decode_j_per_token[above]),
+        step_ms_below=float(curve.inter_token_ms[below]),
+        step_ms_above=float(curve.inter_token_ms[above]),
+        decode_j_per_token=decode_j_per_token,
+        step_ms=step_ms,
+        bandwidth_gb_s=gpu.bandwidth_gb_s,
+        read_ms=read_ms,
+        inter_token_ms=inter_token_ms,
+        history_tokens=int(h),
+        prompt_tokens=int(p),
+        output_tokens=int(o),
+        cached_tokens=int(c),
+        recomputed_tokens=int(h - c),
+        span_cached=costs.attention_span(c, share, window),
+        span_history=costs.attention_span(h, share, window),
+        span_prompt_end=costs.attention_span(h + p, share, window),
+        recompute_work=recompute_work,
+        prompt_work=prompt_work,
+        prefill_j_per_token=curve.prefill_j_per_token,
+        prefill_ms_per_token=curve.prefill_ms_per_token,
+        recompute_j=recompute_j,
+        prompt_j=prompt_j,
+        prefill_ms=prefill_ms,
+        mean_position_tokens=h + p + 0.5 * o,
+        attended_tokens=costs.attention_context(h + p + 0.5 * o, share, window),
+        context_nj_per_byte=context_j / model.kv_bytes_per_token * 1e9,
+        decode_j=decode_j,
+        decode_share_ms=decode_share_ms,
+        host_j=host_j,
+        pue=pue,
+        pue_assumed=region.pue_assumed and region.region not in prepared.scenario.pue_overrides,
+        intensity_g_per_kwh=intensity,
+        energy_kwh=joules * pue / J_PER_KWH,
+        recompute_g=recompute_j * g_per_j,
+        prompt_g=prompt_j * g_per_j,
+        decode_g=decode_j * g_per_j,
+        host_g=host_j * g_per_j,
+        carbon_g=joules * g_per_j,
+        gpu_embodied_kg=gpu.embodied_kgco2e,
+        embodied_g=costs.embodied_g(
+            float(curve.n_gpus), prefill_ms + decode_share_ms, gpu.embodied_kgco2e
+        ),
+        rtt_ms=rtt_ms,
+        ttft_ms=ttft_ms,
+        latency_ms=ttft_ms + max(0.0, o - 1.0) * inter_token_ms,
+        theta=theta,
+        difficulty=difficulty,
+        k=prepared.k,
+        quality=float(predicted_quality(np.array([theta]), np.array([difficulty]), prepared.k)[0]),
+    )
+
+
+def examples(comparison: Comparison, policy_id: str) -> Mapping[str, int]:
+    """Rows of the trace worth working through, by what happens in them, most telling first.
+
+    Of all turns of a kind, the one whose history is nearest to their median; kinds that do
+    not occur are left out, and there are none where nothing is served.
+    """
+    trace, decisions = comparison.trace, comparison.runs[policy_id].decisions
+    served = decisions.served
+    history, cached = trace.history_tokens, decisions.cached_tokens
+    moved = comparison.moved(policy_id)
+    kinds = {
+        "A move with part of the history cached": moved & (cached > 0) & (cached < history),
+        "A move": moved & (history > 0),
+        "A stay, part of the history cached": served & ~moved & (cached > 0) & (cached < history),
+        "A stay, all of the history cached": served & ~moved & (cached > 0) & (cached == history),
+        "The history has expired": served & ~moved & (cached == 0) & (history > 0),
+        "A first turn": served & (history == 0),
+    }
+    chosen = {}
+    for kind, which in kinds.items():
+        rows = np.flatnonzero(which)
+        if len(rows):
+            tokens = history[rows]
+            chosen[kind] = int(rows[np.abs(tokens - np.median(tokens)).argmin()])
+    return chosen
+
+
+def contrast(comparison: Comparison, turn: WorkedTurn) -> int:
+    """The deployment that ``turn`` is best compared with, -1 where there is only one.
+
+    Home, where the turn was served elsewhere; else FairCarbon's choice; else the next one.
+    """
+    theirs = int(comparison.runs[BASELINE].decisions.deployment[turn.row])
+    following = (turn.deployment + 1) % len(comparison.prepared.deployments)
+    for d in (turn.home, theirs, following):
+        if d >= 0 and d != turn.deployment:
+            return d
+    return -1

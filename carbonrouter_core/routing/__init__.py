@@ -1,0 +1,1 @@
+"""Deciding where a turn runs: candidates, caches, policies."""

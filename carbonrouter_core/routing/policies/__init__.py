@@ -1,0 +1,165 @@
+"""The policies by id. To add one: a file with its rule, a line here, a branch below."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+
+from carbonrouter_core.compiled import Array, Record, jit_borrowing
+from carbonrouter_core.errors import ScenarioError
+from carbonrouter_core.fleet.deployments import Fleet
+from carbonrouter_core.reading.tables import unknown
+from carbonrouter_core.routing.kernel import Rules, Turn
+from carbonrouter_core.routing.policies import (
+    carbonrouter,
+    faircarbon,
+    free_migration,
+    lookahead,
+    model_size,
+    optimum,
+    regions,
+    round_robin,
+    sticky,
+)
+
+
+@dataclass(frozen=True)
+class Policy:
+    """A routing policy: how it is called, what it does, and what it is told."""
+
+    id: str
+    label: str
+    rule: str
+    knows_output: bool = False
+    """Told the true output length instead of the predicted one."""
+    free_history: bool = False
+    """Finds the whole history cached everywhere, and is charged so."""
+    knows_future: bool = False
+    """Told the whole session beforehand; solved by :mod:`.optimum`, not turn by turn."""
+    raises_floors: bool = False
+    """Raises the quality floor of user regions by the scenario's ``fairness_weight``."""
+
+
+_ALL = (
+    Policy("carbonrouter", "CarbonRouter", "least cache-aware carbon, then the gate"),
+    Policy("carbonrouter-no-gate", "CarbonRouter, no gate", "least cache-aware carbon"),
+    Policy(
+        "carbonrouter-lookahead",
+        "CarbonRouter, look-ahead",
+        "least carbon now and over the turns likely to follow",
+    ),
+    Policy(
+        "faircarbon",
+        "FairCarbon",
+        "least carbon of each query by itself (reconstruction)",
+        raises_floors=True,
+    ),
+    Policy(
+        "faircarbon-full-prompt",
+        "FairCarbon, full prompt",
+        "least carbon with the whole prompt prefilled anywhere (reconstruction)",
+        raises_floors=True,
+    ),
+    Policy("sticky", "Sticky", "stay where the session is"),
+    Policy("cleanest-region", "Cleanest region", "lowest carbon intensity, then least carbon"),
+    Policy("nearest-region", "Nearest region", "shortest round trip, then least carbon"),
+    Policy("largest-model", "Largest model", "most parameters, then least carbon"),
+    Policy("smallest-model", "Smallest model", "fewest parameters, then least carbon"),
+    Policy("round-robin", "Round-robin", "the next feasible deployment in turn"),
+    Policy(
+        "hindsight-optimum",
+        "Hindsight optimum",
+        "the least carbon possible, knowing the future of each session",
+        knows_output=True,
+        knows_future=True,
+    ),
+    Policy(
+        "free-migration",
+        "Free migration (bound)",
+        "lower bound: the history is cached everywhere",
+        knows_output=True,
+        free_history=True,
+    ),
+)
+POLICIES: Mapping[str, Policy] = MappingProxyType({policy.id: policy for policy in _ALL})
+"""All policies by id, in the order they are shown."""
+
+CODES: Mapping[str, int] = MappingProxyType({policy.id: i for i, policy in enumerate(_ALL)})
+"""Number of each policy in the compiled code."""
+
+AS_SERVED = Policy("as-served", "As served", "what the log says was served where")
+"""Replays a log that says how it was served (:mod:`..observed`); it decides nothing, and stands
+apart since most traces cannot be replayed so."""
+
+BASELINE = "faircarbon"
+"""The policy that savings are measured against."""
+
+OPTIMUM = "hindsight-optimum"
+"""The policy that says how much could have been saved."""
+
+_CARBONROUTER = CODES["carbonrouter"]
+_NO_GATE = CODES["carbonrouter-no-gate"]
+_LOOKAHEAD = CODES["carbonrouter-lookahead"]
+_FAIRCARBON = CODES["faircarbon"]
+_FULL_PROMPT = CODES["faircarbon-full-prompt"]
+_STICKY = CODES["sticky"]
+_CLEANEST_REGION = CODES["cleanest-region"]
+_NEAREST_REGION = CODES["nearest-region"]
+_LARGEST_MODEL = CODES["largest-model"]
+_SMALLEST_MODEL = CODES["smallest-model"]
+_ROUND_ROBIN = CODES["round-robin"]
+_OPTIMUM = CODES[OPTIMUM]
+
+
+def policy(policy_id: str) -> Policy:
+    """The policy ``policy_id``; an error with the nearest ids for an unknown one."""
+    if policy_id == AS_SERVED.id:
+        return AS_SERVED
+    if policy_id not in POLICIES:
+        raise ScenarioError(unknown("policy", policy_id, POLICIES.keys()))
+    return POLICIES[policy_id]
+
+
+@jit_borrowing
+def choose(
+    code: int,
+    fleet: Fleet,
+    rules: Rules,
+    turn: Turn,
+    session: Record,
+    cached: Array,
+    intensity: Array,
+    g_per_j: Array,
+    carbon_g: Array,
+    note: Record,
+) -> int:
+    """The deployment that policy number ``code`` picks; some candidate is feasible.
+
+    ``carbon_g`` (D,) is the cache-aware carbon of each, infinite where infeasible.
+    """
+    if code == _CARBONROUTER:
+        return carbonrouter.choose(fleet, rules, turn, session, cached, g_per_j, carbon_g, note)
+    if code == _NO_GATE:
+        return carbonrouter.choose_without_gate(cached, carbon_g, note)
+    if code == _LOOKAHEAD:
+        return lookahead.choose(fleet, rules, turn, session, cached, g_per_j, carbon_g, note)
+    if code == _FAIRCARBON:
+        return faircarbon.choose(fleet, rules, turn, g_per_j, carbon_g, note, False)
+    if code == _FULL_PROMPT:
+        return faircarbon.choose(fleet, rules, turn, g_per_j, carbon_g, note, True)
+    if code == _STICKY:
+        return sticky.choose(session, carbon_g, note)
+    if code == _CLEANEST_REGION:
+        return regions.choose(fleet, intensity, carbon_g, note)
+    if code == _NEAREST_REGION:
+        return regions.choose(fleet, fleet.rtt_ms[turn.user], carbon_g, note)
+    if code == _LARGEST_MODEL:
+        return model_size.choose(fleet, True, carbon_g, note)
+    if code == _SMALLEST_MODEL:
+        return model_size.choose(fleet, False, carbon_g, note)
+    if code == _ROUND_ROBIN:
+        return round_robin.choose(session, carbon_g, note)
+    if code == _OPTIMUM:
+        return optimum.choose(session, note)
+    return free_migration.choose(carbon_g, note)

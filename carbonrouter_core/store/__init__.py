@@ -1,0 +1,1 @@
+"""What the user keeps: traces, carbon-intensity series, sites, scenarios and runs."""

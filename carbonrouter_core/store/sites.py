@@ -1,0 +1,225 @@
+"""Sites of the user beside the built-in regions: kept in the store, offered wherever regions are.
+
+A site needs a name, coordinates and a grid zone with carbon intensity. A PUE that is not known
+is :data:`~.catalog.ASSUMED_PUE`, shown as assumed; round-trip times come from the distance, by
+the fit that stands in for unmeasured pairs in the built-in table, and say so.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from functools import lru_cache
+from pathlib import Path
+from types import MappingProxyType
+
+import pyarrow as pa
+
+from carbonrouter_core.errors import CatalogError, StoreError
+from carbonrouter_core.fleet.catalog import ASSUMED_PUE, Catalog, Region, read_catalog
+from carbonrouter_core.grid.series import builtin_series
+from carbonrouter_core.reading.tables import unknown
+from carbonrouter_core.store.series import stored_intensity
+from carbonrouter_core.store.store import Store, existing_store, open_store
+
+KIND = NAME = "sites"
+
+RTT_BASE_MS = 16.8
+RTT_MS_PER_1000_KM = 15.1
+"""Round trip over the great circle, fitted to the measured pairs (R² 0.76): data/README.md."""
+RTT_WITHIN_MS = 5.0
+"""Assumed within a site, as in the built-in table."""
+EARTH_RADIUS_KM = 6371.0
+
+MAX_NAME = 80
+"""Characters of a site's name."""
+
+
+def load_catalog(
+    models: Path | None = None,
+    gpus: Path | None = None,
+    regions: Path | None = None,
+    energy_points: Path | None = None,
+    region_rtt_ms: Path | None = None,
+) -> Catalog:
+    """The catalog from the built-in tables, each replaced by the CSV given for it.
+
+    With the built-in regions, the user's sites stand behind them. Raises
+    :class:`CatalogError` naming file and line where a table is wrong.
+    """
+    catalog = read_catalog(models, gpus, regions, energy_points, region_rtt_ms)
+    if regions is not None or not (sites := own_sites()):
+        return catalog
+    return (
+        _with_sites(catalog, sites)
+        if models or gpus or energy_points or region_rtt_ms
+        else (_builtin_with_sites(sites))
+    )
+
+
+@lru_cache(maxsize=4)
+def _builtin_with_sites(sites: tuple[Region, ...]) -> Catalog:
+    return _with_sites(read_catalog(), sites)
+
+
+def own_sites() -> tuple[Region, ...]:
+    """The user's sites, in the order they were added; none where the store is not at hand."""
+    try:
+        store = existing_store()
+    except StoreError:
+        return ()
+    return () if store is None else _read(store, store.path, store.changes)
+
+
+@lru_cache(maxsize=4)
+def _read(store: Store, path: Path, changes: int) -> tuple[Region, ...]:
+    """``changes`` tells the state of the store that was read from later ones."""
+    if NAME not in store.table_names(KIND):
+        return ()
+    table, _ = store.load_table(KIND, NAME)
+    return tuple(_region(**row) for row in table.to_pylist())
+
+
+def own_zones() -> tuple[str, ...]:
+    """Zones of the user's carbon-intensity series; none where the store is not at hand."""
+    try:
+        return tuple(dict.fromkeys(zone for one in stored_intensity() for zone in one.zones))
+    except StoreError:
+        return ()
+
+
+def known_zones() -> list[str]:
+    """Zones with carbon intensity, built in or the user's own."""
+    return sorted({*builtin_series("lifecycle"), *own_zones()})
+
+
+def add_site(
+    name: str, zone: str, latitude: float, longitude: float, pue: float | None = None
+) -> Region:
+    """Store a site of the user; ``pue`` None: not known.
+
+    Raises :class:`CatalogError` naming what is wrong with it.
+    """
+    name = name.strip()
+    if not name or len(name) > MAX_NAME or not name.isprintable():
+        raise CatalogError(f"The name of a site is 1 to {MAX_NAME} characters without line breaks.")
+    catalog = load_catalog()
+    taken = {one.casefold() for region in catalog.regions.values()
+             for one in (region.region, region.city)}  # fmt: skip
+    if name.casefold() in taken:
+        raise CatalogError(f"There is already a region {name!r}; choose another name.")
+    zones = known_zones()
+    if zone not in zones:
+        raise CatalogError(
+            unknown("zone", zone, zones) + " For a grid of your own, import its series first."
+        )
+    for label, value, limit in (("latitude", latitude, 90.0), ("longitude", longitude, 180.0)):
+        if not (math.isfinite(value) and abs(value) <= limit):
+            raise CatalogError(
+                f"{label} of {name!r} is {value}; it must be from {-limit:g} to {limit:g} degrees."
+            )
+    if pue is not None and not 1.0 <= pue <= 5.0:
+        raise CatalogError(f"PUE of {name!r} is {pue}; it must be from 1 to 5, or unknown.")
+    site = _region(name, zone, float(latitude), float(longitude), pue)
+    _write([*own_sites(), site])
+    return site
+
+
+def delete_site(name: str) -> None:
+    """Delete a site of the user."""
+    sites = own_sites()
+    if name not in [one.region for one in sites]:
+        raise CatalogError(
+            f"There is no site of yours {name!r}; built-in regions cannot be deleted."
+        )
+    _write([one for one in sites if one.region != name])
+
+
+def stranded_by(series: str) -> dict[str, str]:
+    """Sites of the user, and their zones, that would have no carbon intensity without an import.
+
+    ``series``: the name of the import.
+    """
+    stored = stored_intensity()
+    left = {zone for one in stored if one.name != series for zone in one.zones}
+    left |= set(builtin_series("lifecycle"))
+    lost = {zone for one in stored if one.name == series for zone in one.zones} - left
+    return {site.region: site.zone for site in own_sites() if site.zone in lost}
+
+
+def check_region(name: str) -> None:
+    """Raise :class:`CatalogError` unless ``name`` is a region or city, built in or a site of yours.
+
+    Where another process holds the store, the user's sites cannot be looked at: any name may do.
+    """
+    try:
+        existing_store()
+    except StoreError:
+        return
+    regions = load_catalog().regions.values()
+    known = {one.region for one in regions} | {one.city for one in regions}
+    if name.casefold() not in {one.casefold() for one in known}:
+        raise CatalogError(
+            unknown("region", name, known) + " Command zones lists all of them; a site of your "
+            "own is added by zones --add-site."
+        )
+
+
+def _write(sites: list[Region]) -> None:
+    table = pa.table(
+        {
+            "name": pa.array([one.region for one in sites], pa.string()),
+            "zone": pa.array([one.zone for one in sites], pa.string()),
+            "latitude": pa.array([one.latitude for one in sites], pa.float64()),
+            "longitude": pa.array([one.longitude for one in sites], pa.float64()),
+            "pue": pa.array([None if one.pue_assumed else one.pue for one in sites], pa.float64()),
+        }
+    )
+    open_store().save_table(KIND, NAME, table, replace=True)
+
+
+def _region(name: str, zone: str, latitude: float, longitude: float, pue: float | None) -> Region:
+    return Region(
+        region=name,
+        city=name,
+        zone=zone,
+        latitude=latitude,
+        longitude=longitude,
+        pue=ASSUMED_PUE if pue is None else pue,
+        pue_source="not known" if pue is None else "yours",
+        pue_assumed=pue is None,
+    )
+
+
+def _with_sites(catalog: Catalog, sites: tuple[Region, ...]) -> Catalog:
+    """``catalog`` with ``sites`` behind its regions, and round-trip times to and from them."""
+    regions = dict(catalog.regions)
+    rtt_ms, basis = dict(catalog.rtt_ms), dict(catalog.rtt_basis)
+    for site in sites:
+        for other in regions.values():
+            for pair in ((site.region, other.region), (other.region, site.region)):
+                rtt_ms[pair] = rtt_by_distance_ms(site, other)
+                basis[pair] = "distance fit"
+        rtt_ms[site.region, site.region] = RTT_WITHIN_MS
+        basis[site.region, site.region] = "assumed within a region"
+        regions[site.region] = site
+    return dataclasses.replace(
+        catalog,
+        regions=MappingProxyType(regions),
+        rtt_ms=MappingProxyType(rtt_ms),
+        rtt_basis=MappingProxyType(basis),
+    )
+
+
+def rtt_by_distance_ms(one: Region, other: Region) -> float:
+    """Estimated round trip between two sites, ms, from their great-circle distance."""
+    rtt_ms = RTT_BASE_MS + RTT_MS_PER_1000_KM * distance_km(one, other) / 1000.0
+    return round(rtt_ms, 1)  # as the built-in table gives them
+
+
+def distance_km(one: Region, other: Region) -> float:
+    """Great-circle distance (haversine formula), km."""
+    a, b = math.radians(one.latitude), math.radians(other.latitude)
+    across = math.radians(other.longitude - one.longitude)
+    share = math.sin((b - a) / 2) ** 2 + math.cos(a) * math.cos(b) * math.sin(across / 2) ** 2
+    return 2 * EARTH_RADIUS_KM * math.asin(math.sqrt(min(1.0, share)))

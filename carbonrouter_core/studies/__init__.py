@@ -1,0 +1,1 @@
+"""Questions asked of many scenarios: sweeps, sensitivity, seasons, a year."""

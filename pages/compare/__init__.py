@@ -1,0 +1,1 @@
+"""Page Compare, and what only this page uses."""

@@ -1,0 +1,158 @@
+"""What is compared on page Compare, chosen by the user, and the figures of each as they come."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+
+import streamlit as st
+
+import carbonrouter_core as core
+from pages.compare import sides
+from pages.compare.sides import Side
+from pages.shared import formatting as fmt
+from pages.shared import kept, kept_figures, page, replays, saved, theme
+
+MODES = {"policies": "Policies on this scenario", "scenarios": "Scenarios under one policy"}
+MODE, SCENARIOS = "compare-mode", "compare-scenarios"
+ON_SCREEN = "screen"
+FIRST_POLICIES = (
+    *kept_figures.ROUTERS,
+    "faircarbon",
+    "faircarbon-full-prompt",
+    "sticky",
+    "cleanest-region",
+    "hindsight-optimum",
+)
+"""Compared at first; the others can be added."""
+MOST_SCENARIOS = 6
+
+
+def open_with(name: str) -> None:
+    """Go to page Compare with the scenario on screen beside the saved one ``name``."""
+    st.session_state[kept.place(MODE)] = "scenarios"
+    st.session_state[kept.place(SCENARIOS)] = [ON_SCREEN, f"saved:{name}"]
+    for key in (MODE, SCENARIOS):
+        st.session_state.pop(key, None)
+    st.switch_page("pages/compare/page.py")
+
+
+def choose(shown: page.Page) -> tuple[list[Side], Side | None]:
+    """The sides to compare and the one that the others are held against.
+
+    None where there is nothing to compare; the page then says why.
+    """
+    kept.restore(MODE, "policies", MODES.__contains__)
+    with st.container(key="compare-choice"):
+        mode = st.segmented_control(
+            "Compare", list(MODES), format_func=MODES.__getitem__, key=MODE, required=True
+        )
+        kept.keep(MODE, mode)
+        jobs = _policies(shown) if mode == "policies" else _scenarios(shown)
+    found = _run(jobs)
+    if not found:
+        return [], None
+    by_name = {f"{number}:{side.name}": side for number, side in enumerate(found)}
+    key = f"compare-against-{mode}"
+    usual = next((n for n, side in by_name.items() if _is_usual(side, mode)), next(iter(by_name)))
+    kept.restore(key, usual, by_name.__contains__)
+    against = st.selectbox(
+        "Hold the others against",
+        list(by_name),
+        format_func=lambda name: by_name[name].name,
+        key=key,
+        width=420,
+    )
+    return found, by_name[kept.keep(key, against)]
+
+
+def _is_usual(side: Side, mode: str) -> bool:
+    return mode == "policies" and side.policy_id == core.BASELINE
+
+
+# --- Choices ----------------------------------------------------------------------------------
+
+Jobs = list[tuple[str, Callable[[], Side]]]
+"""What is to be run, by the name it has on the page."""
+
+
+def _policies(shown: page.Page) -> Jobs:
+    key = "compare-policies"
+    first = list(FIRST_POLICIES)
+    if shown.scenario.copies == "all":  # there it is a search that takes its time
+        first.remove(core.OPTIMUM)
+    kept.restore(key, first, core.POLICIES.__contains__)
+    chosen = st.multiselect("Policies", list(core.POLICIES), format_func=theme.name, key=key)
+    kept.keep(key, chosen)
+    # Dash and mark go by the place among all policies: adding one changes no other.
+    return [
+        (theme.name(name), partial(sides.of_policy, shown.scenario, name, number))
+        for number, name in enumerate(core.POLICIES)
+        if name in chosen
+    ]
+
+
+def _scenarios(shown: page.Page) -> Jobs:
+    stored, _ = saved.stored()
+    texts = {f"saved:{name}": one.text for name, one in stored.items()}
+    names = {ON_SCREEN: f"On screen: {shown.scenario.name}"}
+    names |= {f"saved:{name}": name for name in stored}
+    names |= {f"preset:{name}": f"Preset {name}" for name in core.PRESETS}
+    kept.restore(SCENARIOS, _first_two(shown, list(stored)), names.__contains__)
+    left, right = st.columns([2, 1], gap="medium", vertical_alignment="bottom")
+    chosen = left.multiselect(
+        "Scenarios",
+        list(names),
+        format_func=names.__getitem__,
+        key=SCENARIOS,
+        max_selections=MOST_SCENARIOS,
+        help="Save a scenario under a name on page Scenario to have it here.",
+    )
+    kept.keep(SCENARIOS, chosen)
+    key = "compare-policy"
+    kept.restore(key, shown.router, core.POLICIES.__contains__)
+    policy_id = right.selectbox("Policy", list(core.POLICIES), format_func=theme.name, key=key)
+    kept.keep(key, policy_id)
+
+    def scenario(name: str) -> core.Scenario:
+        if name == ON_SCREEN:
+            return shown.scenario
+        kind, _, own = name.partition(":")
+        return core.PRESETS[own] if kind == "preset" else core.Scenario.from_json(texts[name])
+
+    def side(name: str, number: int) -> Side:
+        return sides.of_scenario(scenario(name), policy_id, names[name], number)
+
+    return [(names[name], partial(side, name, number)) for number, name in enumerate(chosen)]
+
+
+def _first_two(shown: page.Page, stored: Sequence[str]) -> list[str]:
+    if stored:
+        return [ON_SCREEN, f"saved:{stored[0]}"]
+    other = next(name for name, one in core.PRESETS.items() if one.key != shown.scenario.key)
+    return [ON_SCREEN, f"preset:{other}"]
+
+
+# --- Running ----------------------------------------------------------------------------------
+
+
+def _run(jobs: Jobs) -> list[Side]:
+    """The sides that can be run, with progress; what cannot is said, and the others go on.
+
+    What is done is kept, whatever is changed or stopped meanwhile.
+    """
+    found: list[Side] = []
+    stopped: list[replays.StoppedError] = []
+    bar, waiting = st.empty(), st.empty()
+    for number, (name, job) in enumerate(jobs):
+        bar.progress(number / len(jobs), f"{number} of {len(jobs)} done; now {fmt.plain(name)}")
+        try:
+            with waiting:
+                found.append(job())
+        except replays.StoppedError as error:
+            stopped.append(error)
+        except core.CarbonRouterError as error:
+            page.problem(f"{name} cannot be run", str(error))
+    bar.empty()
+    replays.offer_again(stopped)
+    return found

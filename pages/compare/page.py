@@ -1,0 +1,99 @@
+"""Compare: policies on one scenario, or scenarios under one policy, difference by difference."""
+
+from __future__ import annotations
+
+from html import escape
+
+import streamlit as st
+
+from pages.compare import charts as compare_charts
+from pages.compare import choice, sides, tables, words
+from pages.compare.sides import Scale, Side
+from pages.shared import charts, kept_figures, page
+
+DIMENSIONS = {
+    "model": "Model",
+    "region": "Region",
+    "gpu": "GPU type",
+    "turns_per_session": "Turns of the session",
+    "hour_utc": "Hour of the day (UTC)",
+    "user_region": "Where users are",
+}
+
+
+def draw(shown: page.Page) -> None:
+    """The whole page: choose, the answer, every figure, then where differences come from."""
+    found, reference = choice.choose(shown)
+    others = [side for side in found if side is not reference]
+    if reference is None or not others:
+        st.html(f'<div class="cr-empty"><p>{words.NOTHING}</p></div>')
+        return
+    scale, on_front = Scale.of(found), sides.front(found)
+    words.answer(others, reference, scale)
+    st.html(tables.figures(found, reference, on_front, scale))
+    left, right = st.columns(2, gap="medium")
+    for column, axis in ((left, compare_charts.LATENCY), (right, compare_charts.QUALITY)):
+        with column, page.guard():
+            chart = compare_charts.trade_off(found, on_front, axis, scale, present=shown.present)
+            charts.show(chart, key=f"trade-off-{axis.words}")
+    page.note(words.front(found, on_front))
+    left, right = st.columns(2, gap="medium")
+    for column, wait in ((left, "ttft_ms"), (right, "latency_ms")):
+        with column, page.guard():
+            charts.show(
+                compare_charts.waits(found, wait, present=shown.present), key=f"waits-{wait}"
+            )
+    with page.guard():
+        draw_breakdown(shown, others, reference, scale)
+    with page.guard():
+        draw_fairness(shown, found)
+    run = kept_figures.comparison(shown.scenario, shown.router)
+    page.assumptions(kept_figures.notes(run, shown.router), run.prepared.warnings)
+
+
+def draw_breakdown(shown: page.Page, others: list[Side], reference: Side, scale: Scale) -> None:
+    """One side against the reference, group by group."""
+    head = st.container(horizontal=True, vertical_alignment="bottom")
+    names = [side.name for side in others]
+    if st.session_state.get("compare-look") not in names:
+        ours = [side.name for side in others if side.policy_id == shown.router]
+        st.session_state["compare-look"] = (ours or names)[0]
+    looked = head.selectbox("Look at", names, key="compare-look", width=320)
+    dimension = head.segmented_control(
+        "By", list(DIMENSIONS), format_func=DIMENSIONS.__getitem__, default="model",
+        required=True, key="compare-by",
+    )  # fmt: skip
+    ours, label = next(side for side in others if side.name == looked), DIMENSIONS[dimension]
+    chart = compare_charts.breakdown(
+        ours, reference, dimension, label, scale, present=shown.present
+    )
+    charts.show(chart, key="breakdown")
+    with st.expander(f"The same as a table, with turns, moves, latency and quality by {label}"):
+        st.html(tables.breakdown(ours, reference, dimension, label, scale))
+        page.note(f"Differences are {escape(ours.name)} less {escape(reference.name)}.")
+
+
+def draw_fairness(shown: page.Page, found: list[Side]) -> None:
+    """Quality and latency by where users are."""
+    st.html('<h2 class="cr-title">Are users of all regions served alike?</h2>')
+    left, right = st.columns(2, gap="medium")
+    with left:
+        quality = ("quality_mean", "Predicted quality", "%", 100.0)
+        charts.show(
+            compare_charts.fairness(found, *quality, present=shown.present), key="fair-quality"
+        )
+    with right:
+        latency = ("latency_ms_mean", "Mean turn latency", "s", 0.001)
+        charts.show(
+            compare_charts.fairness(found, *latency, present=shown.present), key="fair-latency"
+        )
+    st.html(tables.fairness(found))
+    page.note(words.JAIN)
+
+
+shown = page.start("Compare")
+if shown.problem:
+    page.problem("This scenario cannot be run", shown.problem)
+else:
+    with page.guard():
+        draw(shown)

@@ -1,0 +1,196 @@
+"""What page Compare sets side by side: policies on one scenario, or scenarios under one policy."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from html import escape
+
+import numpy as np
+import pandas as pd
+import streamlit as st
+
+import carbonrouter_core as core
+from carbonrouter_core.replay.simulation import Progress
+from carbonrouter_core.results.breakdowns import DIMENSIONS, breakdown
+from carbonrouter_core.results.comparison import bootstrap_saving
+from carbonrouter_core.results.tradeoffs import distribution, pareto_front
+from pages.shared import formatting as fmt
+from pages.shared import kept_figures, replays, theme
+
+WAITS = ("ttft_ms", "latency_ms")
+TURNS_OF_REFERENCE = 1_000_000
+DASHES = ("solid", "dash", "dot", "dashdot", "longdash")
+SYMBOLS = ("circle", "square", "diamond", "triangle-up", "triangle-down", "pentagon", "hexagon")
+
+
+@dataclass(frozen=True)
+class Results:
+    """What is shown of one policy on one scenario; small, while the replay itself is dropped."""
+
+    figures: Mapping[str, float]
+    by: Mapping[str, pd.DataFrame]
+    """A breakdown for each dimension."""
+    waits: Mapping[str, np.ndarray]
+    """Distribution of each wait at :data:`carbonrouter_core.results.tradeoffs.SHARES`, ms."""
+    fairness: pd.DataFrame
+    session_g: np.ndarray
+    """Carbon of each session, shape (sessions,)."""
+    traffic: str
+    """Hash of the trace: equal ones have the same sessions."""
+    optimum_label: str
+    """What the hindsight optimum may be called here: it is not always proven to be the least."""
+
+
+@dataclass(frozen=True)
+class Side:
+    """One of the things compared: what it is called, how it is drawn, what it comes to."""
+
+    name: str
+    short: str
+    policy_id: str
+    scenario: core.Scenario
+    colour: str
+    dash: str
+    symbol: str
+    results: Results
+
+    @property
+    def bound(self) -> bool:
+        """Whether it knows or gets what no router can."""
+        policy = core.POLICIES[self.policy_id]
+        return policy.knows_future or policy.free_history
+
+    @property
+    def in_text(self) -> str:
+        """What it is called in a sentence."""
+        is_policy = self.name == theme.name(self.policy_id)
+        return theme.in_text(self.policy_id) if is_policy else self.name
+
+    @property
+    def swatch(self) -> str:
+        """Its colour and name, as HTML."""
+        return f'<span style="color:{self.colour}">\N{BLACK SQUARE}</span> {escape(self.name)}'
+
+
+@st.cache_resource(max_entries=kept_figures.MAX_FIGURES, show_spinner=False)
+def _results(
+    scenario_key: str, policy_id: str, _scenario: core.Scenario, _progress: Progress
+) -> Results:
+    prepared = kept_figures.prepared(_scenario)
+    run = core.Comparison(prepared, {policy_id: core.run_policy(prepared, policy_id, _progress)})
+    figures = run.figures(policy_id)
+    charges = run.runs[policy_id].charges
+    return Results(
+        figures={k: np.nan if v is None else float(v) for k, v in figures.items()},
+        by={name: breakdown(run, policy_id, name) for name in DIMENSIONS},
+        waits={name: distribution(getattr(charges, name)) for name in WAITS},
+        fairness=run.fairness(policy_id).set_index("user_region"),
+        session_g=run.session_carbon_g(policy_id),
+        traffic=run.trace.sha256,
+        optimum_label=run.optimum_label,
+    )
+
+
+def _wait(scenario: core.Scenario, policy_id: str, what: str) -> Results:
+    key = kept_figures.key_of(scenario)
+    work = partial(_results, key, policy_id, scenario)
+    return replays.wait(("side", key, policy_id), what, work)
+
+
+def of_policy(scenario: core.Scenario, policy_id: str, number: int) -> Side:
+    """A policy on the scenario of the tab; raises CarbonRouterError where it cannot run."""
+    results = _wait(scenario, policy_id, kept_figures.replaying([policy_id]))
+    found = policy_id == core.OPTIMUM and results.optimum_label != theme.name(policy_id)
+    return Side(
+        name=results.optimum_label if found else theme.name(policy_id),
+        short="Best found" if found else theme.short(policy_id),
+        policy_id=policy_id,
+        scenario=scenario,
+        colour=theme.colour(policy_id),
+        dash=DASHES[number % len(DASHES)],
+        symbol=SYMBOLS[number % len(SYMBOLS)],
+        results=results,
+    )
+
+
+def of_scenario(scenario: core.Scenario, policy_id: str, name: str, number: int) -> Side:
+    """A scenario under a policy; raises CarbonRouterError where it cannot run."""
+    return Side(
+        name=name,
+        short=name if len(name) <= 24 else f"{name[:22]}\N{HORIZONTAL ELLIPSIS}",
+        policy_id=policy_id,
+        scenario=scenario,
+        colour=theme.scenario_colour(number),
+        dash=DASHES[number % len(DASHES)],
+        symbol=SYMBOLS[number % len(SYMBOLS)],
+        results=_wait(scenario, policy_id, f"Replaying {name}"),
+    )
+
+
+# --- Figures of several sides -----------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Scale:
+    """How carbon is shown: as a total, or per million turns where traffic differs."""
+
+    mass: fmt.Mass
+    per_turns: bool
+
+    @classmethod
+    def of(cls, sides: Sequence[Side]) -> Scale:
+        """The one scale for all of ``sides``."""
+        per_turns = len({side.results.traffic for side in sides}) > 1
+        largest = max(_grams(side, side.results.figures["carbon_g"], per_turns) for side in sides)
+        return cls(fmt.Mass.for_largest(largest), per_turns)
+
+    @property
+    def unit(self) -> str:
+        """The unit, as written on an axis."""
+        return f"{self.mass.unit} {'a million turns' if self.per_turns else 'of the workload'}"
+
+    def grams(self, side: Side, grams: float) -> float:
+        """Grams as they are shown."""
+        return _grams(side, grams, self.per_turns)
+
+
+def _grams(side: Side, grams: float, per_turns: bool) -> float:
+    if not per_turns:
+        return grams
+    served = side.results.figures["turns"] - side.results.figures["unserved_turns"]
+    return grams * TURNS_OF_REFERENCE / served if served else float("nan")
+
+
+def front(sides: Sequence[Side]) -> list[bool]:
+    """Which sides no other beats on carbon, latency and quality at once; bounds do not count."""
+    scale = Scale.of(sides)
+    costs = np.array(
+        [
+            [np.nan] * 3
+            if side.bound
+            else [
+                scale.grams(side, side.results.figures["carbon_g"]),
+                side.results.figures["latency_ms_mean"],
+                -side.results.figures["quality_mean"],
+            ]
+            for side in sides
+        ]
+    )
+    return [bool(on) for on in pareto_front(costs)]
+
+
+@st.cache_data(max_entries=kept_figures.MAX_FIGURES, show_spinner=False)
+def _saving(key: tuple[str, ...], _ours: np.ndarray, _theirs: np.ndarray) -> core.Interval:
+    return bootstrap_saving(_ours, _theirs)
+
+
+def saving(ours: Side, theirs: Side) -> core.Interval:
+    """What ``ours`` saves against ``theirs``, with its interval where the sessions are the same."""
+    if ours.results.traffic == theirs.results.traffic:
+        keys = (kept_figures.key_of(side.scenario) for side in (ours, theirs))
+        pair = (*keys, ours.policy_id, theirs.policy_id)
+        return _saving(pair, ours.results.session_g, theirs.results.session_g)
+    mine, other = (_grams(side, side.results.figures["carbon_g"], True) for side in (ours, theirs))
+    return core.Interval(100.0 * (1.0 - mine / other) if other else None, None, None)

@@ -1,0 +1,185 @@
+"""Tables of page Compare: every figure with its signed difference, as HTML that can be read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from html import escape
+
+import pandas as pd
+
+from carbonrouter_core.results.breakdowns import differences
+from pages.compare.charts import signed
+from pages.compare.sides import Scale, Side
+from pages.shared import formatting as fmt
+from pages.shared import state
+
+
+@dataclass(frozen=True)
+class Column:
+    """A figure of the table: its head, its text, and how a difference is told."""
+
+    head: str
+    value: Callable[[Side], float]
+    text: Callable[[float], str]
+    points: bool = False
+    """Told in points of itself rather than in percent."""
+    times: float = 1.0
+    """What a difference in points is multiplied by."""
+    slowest: str = ""
+    """The figure of the 95th percentile that stands below."""
+
+
+def _columns(scale: Scale) -> list[Column]:
+    def figure(name: str) -> Callable[[Side], float]:
+        return lambda side: side.results.figures[name]
+
+    return [
+        Column(
+            "CO2e" + (" a million turns" if scale.per_turns else ""),
+            lambda side: scale.grams(side, side.results.figures["carbon_g"]),
+            scale.mass.text,
+        ),
+        Column("Energy", figure("energy_kwh"), fmt.energy),
+        Column(
+            "Recomputed share",
+            figure("recompute_share"),
+            lambda share: fmt.percent(100 * share),
+            points=True,
+            times=100,
+        ),
+        Column("Moves a session", figure("moves_per_session"), lambda n: fmt.number(n, 2)),
+        Column("First token", figure("ttft_ms_mean"), fmt.duration, slowest="ttft_ms_p95"),
+        Column("Turn latency", figure("latency_ms_mean"), fmt.duration, slowest="latency_ms_p95"),
+        Column(
+            "Predicted quality",
+            figure("quality_mean"),
+            lambda share: fmt.percent(100 * share),
+            points=True,
+            times=100,
+        ),
+        Column("Not served", figure("unserved_turns"), fmt.number, points=True),
+    ]
+
+
+def figures(shown: Sequence[Side], reference: Side, on_front: Sequence[bool], scale: Scale) -> str:
+    """One row a side, each figure with its difference to ``reference``."""
+    columns = _columns(scale)
+    head = "".join(f'<th scope="col">{escape(column.head)}</th>' for column in columns)
+    rows = []
+    for side, on in zip(shown, on_front, strict=True):
+        mark = " <small>knows or gets what no router can</small>" if side.bound else ""
+        mark = " <small>on the front</small>" if on else mark
+        if side is reference:
+            mark += " <small>the others are held against it</small>"
+        cells = "".join(_cell(column, side, reference) for column in columns)
+        rows.append(f'<tr><th scope="row">{side.swatch}{mark}</th>{cells}</tr>')
+    return (
+        '<div class="cr-wide" tabindex="0" role="region" aria-label="Figures of all">'
+        f'<table class="cr-table cr-figures"><thead><tr><td></td>{head}</tr></thead>'
+        f"<tbody>{''.join(rows)}</tbody></table></div>"
+    )
+
+
+def _cell(column: Column, side: Side, reference: Side) -> str:
+    text = column.text(column.value(side))
+    if side is not reference:
+        text += f"<small>{_against(column, side, reference)}</small>"
+    if column.slowest:
+        text += f"<small>p95 {fmt.duration(side.results.figures[column.slowest])}</small>"
+    return f"<td>{text}</td>"
+
+
+def _against(column: Column, side: Side, reference: Side) -> str:
+    mine, other = column.value(side), column.value(reference)
+    if column.points:
+        difference = column.times * (mine - other)
+        if column.times == 1:
+            return fmt.number(difference, signed=True)
+        return f"{fmt.number(difference, 1, signed=True)} points"
+    change = fmt.change_percent(mine, other)
+    if change is None:
+        return "same" if mine == other else ""
+    return fmt.percent(change, signed=True)
+
+
+def breakdown(ours: Side, theirs: Side, dimension: str, label: str, scale: Scale) -> str:
+    """One row a group: both sides, the signed difference, and the total they add up to."""
+    mine, other = ours.results.by[dimension], theirs.results.by[dimension]
+    less = differences(mine, other)
+    rows = []
+    for name in less.index:
+        a, b = (
+            table.loc[name] if name in table.index else pd.Series(0.0, index=table.columns)
+            for table in (mine, other)
+        )
+        rows.append(_row(escape(state.place(name)), a, b, ours, theirs, scale))
+    rows.append(_row("All", _total(mine), _total(other), ours, theirs, scale, total=True))
+    heads = [
+        label,
+        f"CO2e, {ours.short}",
+        f"CO2e, {theirs.short}",
+        "Difference",
+        f"Turns, {ours.short}",
+        f"Turns, {theirs.short}",
+        "Moves",
+        "Latency",
+        "Quality (points)",
+    ]
+    head = "".join(f'<th scope="col">{escape(text)}</th>' for text in heads)
+    return (
+        '<div class="cr-wide" tabindex="0" role="region" aria-label="Breakdown">'
+        f'<table class="cr-table cr-figures"><thead><tr>{head}</tr></thead>'
+        f"<tbody>{''.join(rows)}</tbody></table></div>"
+    )
+
+
+def _total(table: pd.DataFrame) -> pd.Series:
+    served = table["served_turns"].to_numpy(float)
+    total = table.sum()
+    for name in ("quality_mean", "latency_ms_mean", "ttft_ms_mean"):
+        total[name] = (table[name] * served).sum() / served.sum() if served.any() else float("nan")
+    return total
+
+
+def _row(
+    name: str, a: pd.Series, b: pd.Series, ours: Side, theirs: Side, scale: Scale, *, total=False
+) -> str:
+    grams = scale.grams(ours, a["carbon_g"]), scale.grams(theirs, b["carbon_g"])
+    difference = signed(scale.mass.value(grams[0]) - scale.mass.value(grams[1]))
+    latency_ms = a["latency_ms_mean"] - b["latency_ms_mean"]
+    cells = [
+        *(scale.mass.text(value) for value in grams),
+        f"<b>{difference}{fmt.NARROW}{scale.mass.scale.unit}</b>",
+        *(fmt.number(row["turns"]) for row in (a, b)),
+        fmt.number(a["moves"] - b["moves"], signed=True),
+        f"{fmt.number(latency_ms, signed=True)}{fmt.NARROW}ms"
+        if fmt.known(latency_ms)
+        else fmt.NOT_AVAILABLE,
+        fmt.number(100 * (a["quality_mean"] - b["quality_mean"]), 1, signed=True),
+    ]
+    body = "".join(f"<td>{cell}</td>" for cell in cells)
+    return f'<tr{" class=cr-total" if total else ""}><th scope="row">{name}</th>{body}</tr>'
+
+
+def fairness(shown: Sequence[Side]) -> str:
+    """One row a side: how unevenly the users of different regions are served."""
+    heads = ("Quality: largest gap", "Jain index", "Latency: largest gap", "Jain index")
+    head = "".join(f'<th scope="col">{text}</th>' for text in heads)
+    rows = []
+    for side in shown:
+        figures = side.results.figures
+        gap = 100 * figures["quality_gap"]
+        cells = (
+            f"{fmt.number(gap, 2)} points" if fmt.known(gap) else fmt.NOT_AVAILABLE,
+            fmt.number(figures["quality_jain"], 4),
+            fmt.duration(figures["latency_gap_ms"]),
+            fmt.number(figures["latency_jain"], 4),
+        )
+        body = "".join(f"<td>{cell}</td>" for cell in cells)
+        rows.append(f'<tr><th scope="row">{side.swatch}</th>{body}</tr>')
+    return (
+        '<div class="cr-wide" tabindex="0" role="region" aria-label="Fairness">'
+        f'<table class="cr-table cr-figures"><thead><tr><td></td>{head}</tr></thead>'
+        f"<tbody>{''.join(rows)}</tbody></table></div>"
+    )

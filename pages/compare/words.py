@@ -1,0 +1,120 @@
+"""The answer of page Compare in words."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from html import escape
+
+import streamlit as st
+
+from pages.compare import sides
+from pages.compare.sides import Scale, Side
+from pages.shared import formatting as fmt
+from pages.shared import state
+
+NOTHING = (
+    "Choose at least two above: one to hold the others against, and one to compare with it. Your "
+    "own scenarios appear here once they are saved on page Scenario."
+)
+WAIT_MEANS = ("ttft_ms_mean", "latency_ms_mean")
+SAME_WAIT = 0.005
+"""Waits that differ by less than this share are told as equal."""
+JAIN = (
+    "Jain index: 1 where users of all regions get the same, lower the less even it is. The gap is "
+    "between the best and the worst served region."
+)
+
+
+def answer(others: Sequence[Side], reference: Side, scale: Scale) -> None:
+    """Who emits least, against the reference, and what it costs in latency and quality."""
+    reachable = [side for side in others if not side.bound] or list(others)
+    best = min(reachable, key=lambda side: scale.grams(side, side.results.figures["carbon_g"]))
+    st.html(
+        f'<div class="cr-verdict"><p class="cr-answer">{sentence(best, reference)}</p>'
+        f'<p class="cr-muted">{sureness(best, reference, scale)}</p>{changes(others, reference)}'
+        "</div>"
+    )
+
+
+def changes(others: Sequence[Side], reference: Side) -> str:
+    """What the scenarios differ in, where they do."""
+    told = []
+    for side in others:
+        fields = side.scenario.differences(reference.scenario).items()
+        words = [
+            f"{state.field_name(name)} {state.change_words(name, before, now)}"
+            for name, (before, now) in fields
+        ]
+        if words:
+            told.append(
+                f"<b>{escape(side.name)}</b> differs from {escape(reference.name)}: "
+                f"{escape('; '.join(words))}."
+            )
+    return "".join(f'<p class="cr-muted">{text}</p>' for text in told)
+
+
+def sentence(side: Side, reference: Side) -> str:
+    """One side against another: carbon, first token, quality. Names are the user's own text."""
+    value = sides.saving(side, reference).value_percent
+    mine, other = side.results.figures, reference.results.figures
+    if value is None:
+        return f"{escape(reference.name)} emits nothing here; no saving can be given."
+    less = fmt.less_or_more(value)
+    carbon = "as much CO2e as" if less == "as much" else f"{less} CO2e than"
+    first, whole = (_sooner(mine[name], other[name]) for name in WAIT_MEANS)
+    quality = 100 * (mine["quality_mean"] - other["quality_mean"])
+    return (
+        f"{escape(side.in_text)} emits <b>{carbon}</b> {escape(reference.in_text)}; the first "
+        f"token comes {first}, the whole turn {whole}, and predicted quality is "
+        f"{_points(quality)}."
+    )
+
+
+def _sooner(mine_ms: float, other_ms: float) -> str:
+    difference_ms = mine_ms - other_ms
+    if not fmt.known(difference_ms):
+        return fmt.NOT_AVAILABLE
+    if abs(difference_ms) < SAME_WAIT * other_ms:
+        return "as soon"
+    return f"{fmt.duration(abs(difference_ms))} {'sooner' if difference_ms < 0 else 'later'}"
+
+
+def _points(points: float) -> str:
+    if not fmt.known(points) or abs(points) < fmt.SAME_PERCENT:
+        return "the same"
+    return f"{fmt.number(abs(points), 1)} points {'higher' if points > 0 else 'lower'}"
+
+
+def sureness(side: Side, reference: Side, scale: Scale) -> str:
+    """How sure the difference is, or why that cannot be told."""
+    saving = sides.saving(side, reference)
+    if scale.per_turns:
+        return (
+            "The traffic is not the same, so carbon is for a million turns of each, and the "
+            "difference has no interval over sessions."
+        )
+    if not fmt.known(saving.low_percent):
+        return "There are too few sessions to say how sure this is."
+    text = (
+        "With as many other sessions of the same kind the difference would lie between "
+        f"<b>{fmt.between(*saving[1:]).replace(' to ', ' and ')}</b> in 95 of 100 cases."
+    )
+    if saving.low_percent < 0 < saving.high_percent:
+        text += " This workload does not settle which of the two emits less."
+    return text
+
+
+def front(found: Sequence[Side], on_front: Sequence[bool]) -> str:
+    """Who is on the Pareto front."""
+    names = [escape(side.name) for side, on in zip(found, on_front, strict=True) if on]
+    verb = "is" if len(names) == 1 else "are"
+    text = (
+        f"<b>{fmt.joined(names)}</b> {verb} on the Pareto front: no other is at least as good on "
+        "carbon, latency and quality and better on one of them."
+    )
+    if any(side.bound for side in found):
+        text += (
+            " Policies that know the future or move for free are bounds to measure by, and stand "
+            "outside the contest."
+        )
+    return text

@@ -1,0 +1,1 @@
+"""Page Energy planning, and what only this page uses."""

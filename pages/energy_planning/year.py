@@ -1,0 +1,79 @@
+"""A year from windows in its four seasons, run beside the page."""
+
+from __future__ import annotations
+
+from datetime import UTC, date, datetime
+from functools import partial
+
+import streamlit as st
+
+from carbonrouter_core.studies import planning
+from carbonrouter_core.studies.seasons import usable_starts
+from carbonrouter_core.studies.sweep import Question
+from carbonrouter_core.units import S_PER_DAY
+from pages.energy_planning import words
+from pages.energy_planning.choice import Choice, policies
+from pages.shared import formatting as fmt
+from pages.shared import kept, page, sweep_jobs, sweep_progress
+from pages.shared.sweep_jobs import Asked, Run
+
+JOB = "year-job"
+
+
+def years(spans: list[tuple[int, int]]) -> list[int]:
+    """Years of which all four windows can begin within ``spans`` of days since 1970."""
+    if not spans:
+        return []
+    first, last = (
+        datetime.fromtimestamp(day * S_PER_DAY, UTC).year for day in (spans[0][0], spans[-1][1])
+    )
+    epoch = date(1970, 1, 1)
+    return [
+        year
+        for year in range(first, last + 1)
+        if all(
+            any(a <= (date(year, month, day) - epoch).days <= b for a, b in spans)
+            for month, day in planning.SEASONS
+        )
+    ]
+
+
+def draw(shown: page.Page, choice: Choice) -> None:
+    """The year to project, the button, and what came of it."""
+    st.html('<h2 class="cr-title">A year</h2>')
+    names = policies(shown.router)
+    asked = None
+    if not shown.present:
+        offered = years(usable_starts(shown.scenario))
+        if not offered:
+            page.note(
+                "No year can be projected: the chosen grids have no year in common with data for a "
+                f"window of {fmt.plural(shown.scenario.window_days, 'day')} in each season."
+            )
+            return
+        key = "plan-year"
+        kept.restore(key, offered[-1], offered.__contains__)
+        year = st.selectbox("Grid of the year", offered, key=key, width=150)
+        kept.keep(key, year)
+        question = Question(names, names[0], half="all")
+        asked = Asked(sweep_jobs.YEAR, shown.scenario, question, shown.router, year=year)
+        sweep_progress.button(JOB, asked, "Project a year")
+        page.note(
+            "The same traffic in a window from mid-January, mid-April, mid-July and mid-October; "
+            f"the year is the mean of their days times {planning.DAYS_PER_YEAR:g}."
+        )
+    sweep_progress.follow(JOB, asked, partial(show, choice=choice))
+
+
+def show(run: Run, choice: Choice) -> None:
+    """The projection, once all seasons have come."""
+    outcomes = [one for one in run.outcomes() if one is not None]
+    if not run.complete:
+        page.note(f"{fmt.plural(len(outcomes), 'season')} of {len(planning.SEASONS)} so far.")
+        return
+    found = {
+        name: planning.project_year(outcomes, name, choice.sessions_per_day)
+        for name in run.asked.question.policies
+    }
+    if choice.against in found:
+        st.html(words.year_html(found, choice))

@@ -1,0 +1,1 @@
+"""Page Grid data, and what only this page uses."""

@@ -1,0 +1,113 @@
+"""Longer questions to the grid: the same workload in every season, and with less knowledge."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pandas as pd
+import streamlit as st
+
+import carbonrouter_core as core
+from carbonrouter_core.grid.knowledge import MEANING
+from carbonrouter_core.studies.seasons import KnowledgeResult, WindowResult, seasons
+from pages.grid_data import jobs
+from pages.shared import charts, grid_charts, kept_figures, page, state, theme
+from pages.shared import formatting as fmt
+
+SEASONS, KNOWLEDGE = "grid-seasons", "grid-knowledge"
+"""Where the results of a tab are kept, with the scenario and router they belong to."""
+
+
+def ask(shown: page.Page, job_key: str) -> None:
+    """Buttons that begin the work, and results that belong to the present scenario."""
+    scenario, router = shown.scenario, shown.router
+    st.html('<h2 class="cr-title">Seasons, and what routers know</h2>')
+    busy = job_key in st.session_state
+    buttons = st.container(horizontal=True)
+    if buttons.button("Compare the seasons", disabled=busy, key="grid-run-seasons"):
+        starts = seasons(scenario)
+        if starts:
+            st.session_state[job_key] = jobs.seasons(scenario, starts, router)
+            st.session_state["grid-for"] = (SEASONS, kept_figures.key_of(scenario), router)
+            st.rerun()
+        st.warning("There is no window that all chosen grids have.", icon=":material/event:")
+    if buttons.button("What does knowing less cost?", disabled=busy, key="grid-run-knowledge"):
+        st.session_state[job_key] = jobs.knowledge(scenario, router)
+        st.session_state["grid-for"] = (KNOWLEDGE, kept_figures.key_of(scenario), router)
+        st.rerun()
+    page.note(
+        "The same conversations are replayed in a window of each season, or with what a router "
+        "could have known at the time; carbon is always charged by the true intensity."
+    )
+    for key, draw in ((SEASONS, _seasons), (KNOWLEDGE, _knowledge)):
+        results = st.session_state.get(key)
+        if results and results[0] == (kept_figures.key_of(scenario), router):
+            draw(results[1], present=shown.present)
+
+
+def keep(results: Sequence[WindowResult] | Sequence[KnowledgeResult]) -> None:
+    """Take over the results of a job that is done."""
+    kind, scenario_key, router = st.session_state["grid-for"]
+    st.session_state[kind] = ((scenario_key, router), results)
+
+
+def _seasons(results: Sequence[WindowResult], *, present: bool) -> None:
+    rows, table = [], []
+    labels = [f"from {one.start}" for one in results]
+    for label, one in zip(labels, results, strict=True):
+        if one.problem:
+            st.warning(f"{label}: {fmt.plain(one.problem)}", icon=":material/event:")
+            continue
+        rows += [
+            {"label": label, "policy": policy, **saving._asdict()}
+            for policy, saving in one.saving.items()
+        ]
+        mass = fmt.Mass.for_largest(one.figures[core.BASELINE]["carbon_g"])
+        table.append(
+            {"Window": f"{one.start}, {fmt.plural(one.days, 'day')}"}
+            | {
+                f"{theme.name(policy)} (CO2e)": mass.text(figures["carbon_g"])
+                for policy, figures in one.figures.items()
+            }
+            | {
+                f"{state.place(region)} (g/kWh)": fmt.number(mean)
+                for region, mean in one.intensity.items()
+            }
+        )
+    if rows:
+        chart = grid_charts.savings(
+            labels,
+            pd.DataFrame(rows),
+            "Saving by season",
+            "Same conversations, another window; lines: 95 % interval",
+            present=present,
+        )
+        charts.show(chart, key="grid-season-chart")
+        st.dataframe(pd.DataFrame(table), hide_index=True, key="grid-season-table")
+
+
+def _knowledge(results: Sequence[KnowledgeResult], *, present: bool) -> None:
+    del present
+    mass = fmt.Mass.for_largest(max((one.carbon_g or 0.0 for one in results), default=0.0))
+    st.dataframe(
+        pd.DataFrame(
+            [
+                {
+                    "Router": theme.name(one.policy),
+                    "What it knows": MEANING[one.knowledge],
+                    "CO2e": mass.text(one.carbon_g),
+                    "Against the present known": fmt.percent(one.cost_percent, 2, signed=True),
+                    "Saving against FairCarbon": fmt.percent(one.saving.value_percent),
+                    "95 % interval": fmt.between(*one.saving[1:]),
+                    "Note": one.problem,
+                }
+                for one in sorted(results, key=lambda one: one.policy != results[0].policy)
+            ]
+        ),
+        hide_index=True,
+        key="grid-knowledge-table",
+    )
+    page.note(
+        "FairCarbon is given the same knowledge, so the saving against it can stay as it is while "
+        "both emit more."
+    )

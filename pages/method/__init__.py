@@ -1,0 +1,1 @@
+"""Page Method, and what only this page uses."""

@@ -1,0 +1,166 @@
+"""The factors of the present scenario as tables, each row with where it is from."""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+
+import pandas as pd
+
+from carbonrouter_core.fleet.catalog import Catalog
+from carbonrouter_core.paths import data_path
+from carbonrouter_core.replay.engine import Prepared
+from pages.method import text as method_text
+
+INTERPOLATED = {("B200-180GB", 96.0), ("B200-180GB", 192.0)}
+"""Energy points that the source did not run (data/README.md)."""
+
+
+@lru_cache(maxsize=1)
+def sources() -> dict[str, tuple[str, str]]:
+    """Years and licence of each built-in table, as data/README.md says."""
+    text = data_path("README.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| \[([\w.]+)\]\([^)]*\) \|[^|]*\|[^|]*\|([^|]*)\|([^|]*)\|", text, re.M)
+    return {name: (years.strip(), licence.strip()) for name, years, licence in rows}
+
+
+def from_table(name: str) -> str:
+    """Where a table is from, in a line."""
+    years, licence = sources()[name]
+    return f"Table data/{name}, {years}; licence: {licence}."
+
+
+@lru_cache(maxsize=1)
+def _readme() -> dict[str, str]:
+    """The sections of data/README.md by title, in words: without tables."""
+    text = data_path("README.md").read_text(encoding="utf-8")
+    _, *parts = re.split(r"^## ", text, flags=re.MULTILINE)
+    return {
+        title: re.sub(r"^\|.*\n?", "", method_text.without_links_inside(body), flags=re.M).strip()
+        for title, _, body in (part.partition("\n") for part in parts)
+    }
+
+
+def background(title: str) -> str:
+    """What data/README.md says of the source and method of a table."""
+    return _readme()[title]
+
+
+def models(prepared: Prepared, catalog: Catalog) -> pd.DataFrame:
+    """The models of the scenario."""
+    return pd.DataFrame(
+        [
+            {
+                "Model": one.model,
+                "N, 10⁹ active": one.active_params_b,
+                "L": one.layers,
+                "G": one.global_layers,
+                "W, tokens": "all see all"
+                if one.global_layers == one.layers
+                else f"{one.window_tokens:,.0f}",
+                "d": one.attention_dim,
+                "v, B/token": one.kv_bytes_per_token,
+                "Weights, GB": one.weight_bytes / 1e9,
+                "Context, tokens": one.context_tokens,
+                "MMLU-Pro, %": one.mmlu_pro_percent,
+                "Accuracy from": one.quality_source,
+            }
+            for one in (catalog.models[name] for name in prepared.scenario.models)
+        ]
+    )
+
+
+def gpus(prepared: Prepared, catalog: Catalog) -> pd.DataFrame:
+    """The GPU types of the scenario."""
+    return pd.DataFrame(
+        [
+            {
+                "GPU type": one.gpu,
+                "Memory, GB": one.memory_gb,
+                "Bandwidth, GB/s": one.bandwidth_gb_s,
+                "TDP, W": one.tdp_w,
+                "Embodied, kg CO2e": one.embodied_kgco2e,
+            }
+            for one in (catalog.gpus[name] for name in prepared.scenario.gpus)
+        ]
+    )
+
+
+def energy(prepared: Prepared, catalog: Catalog) -> pd.DataFrame:
+    """Energy and time of each pair of model and GPU type, at the batch of this trace."""
+    rows = []
+    for one in prepared.deployments.replicas:
+        curve = catalog.energy[one.model, one.gpu]
+        rows.append(
+            {
+                "Model": one.model,
+                "GPU type": one.gpu,
+                "g, GPUs": one.n_gpus,
+                "B": round(one.batch, 2),
+                "e_d, J/token": one.decode_j_per_token,
+                "t_itl, ms": one.inter_token_ms,
+                "e_p, J/token": curve.prefill_j_per_token,
+                "t_p, ms/token": curve.prefill_ms_per_token,
+                "Decoding is": _basis(one.gpu, one.batch, one.basis, one.extrapolated),
+                "Prefill is": "scaled by parameters",
+            }
+        )
+    return pd.DataFrame(rows)
+
+
+def _basis(gpu: str, batch: float, basis: str, extrapolated: bool) -> str:
+    if extrapolated:
+        return f"{basis}, extrapolated below the smallest batch"
+    if (gpu, batch) in INTERPOLATED:
+        return "interpolated: not run at this batch"
+    return basis
+
+
+def sites(prepared: Prepared) -> pd.DataFrame:
+    """PUE and carbon intensity of each region, and where they are from."""
+    overrides = prepared.scenario.pue_overrides
+    mean = prepared.intensity.mean(axis=0)
+    rows = []
+    for i, (region, grid) in enumerate(
+        zip(prepared.deployments.regions, prepared.intensity_sources, strict=True)
+    ):
+        own = region.region in overrides
+        rows.append(
+            {
+                "Region": region.region,
+                "City": region.city,
+                "PUE": float(prepared.deployments.fleet.pue[i]),
+                "PUE from": "set in the scenario"
+                if own
+                else f"assumed: {region.pue_source or 'none given'}"
+                if region.pue_assumed
+                else region.pue_source,
+                "Zone": grid.zone,
+                "Mean at the turns, g/kWh": float(mean[i]),
+                "Estimated, %": None
+                if grid.estimated_share is None
+                else 100 * grid.estimated_share,
+                "Intensity is": f"{grid.basis}, {grid.kind}, {grid.granularity}",
+                "Covers": f"{grid.first_utc[:10]} to {grid.end_utc[:10]}",
+                "Intensity from": grid.source,
+                "Licence": grid.licence,
+            }
+        )
+    return pd.DataFrame(rows)
+
+
+def round_trips(prepared: Prepared, catalog: Catalog) -> pd.DataFrame:
+    """Round trips from each user region to each site."""
+    city = {name: region.city for name, region in catalog.regions.items()}
+    return pd.DataFrame(
+        [
+            {
+                "User in": city[user],
+                "Site": region.city,
+                "RTT, ms": float(prepared.deployments.fleet.rtt_ms[u, r]),
+                "Basis": catalog.rtt_basis[user, region.region],
+            }
+            for u, user in enumerate(prepared.deployments.user_regions)
+            for r, region in enumerate(prepared.deployments.regions)
+        ]
+    )

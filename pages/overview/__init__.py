@@ -1,0 +1,1 @@
+"""Page Overview, and what only this page uses."""

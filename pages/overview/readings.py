@@ -1,0 +1,76 @@
+"""FairCarbon in both readings of its abstract: what is saved against each, and how sure that is."""
+
+from __future__ import annotations
+
+from functools import partial
+from html import escape
+
+import streamlit as st
+
+import carbonrouter_core as core
+from carbonrouter_core.replay.simulation import Progress
+from pages.shared import answer, kept_figures, page, replays, theme
+from pages.shared import formatting as fmt
+
+FULL_PROMPT = "faircarbon-full-prompt"
+HEADS = ("All sessions", "Over 30 turns", "Half not learned from")
+WORDS = {
+    core.BASELINE: "looks at the new question alone",
+    FULL_PROMPT: "the kinder reading: reckons with reading the whole conversation, everywhere",
+}
+Savings = tuple[core.Interval, core.Interval, core.Interval]
+"""Of all sessions, of those over 30 turns, and of the half that nothing was learned from."""
+
+
+@st.cache_resource(max_entries=kept_figures.MAX_FIGURES, show_spinner=False)
+def _kinder(
+    scenario_key: str, router: str, _known: core.Comparison, _progress: Progress
+) -> Savings:
+    full = core.run_policy(_known.prepared, FULL_PROMPT, _progress)
+    run = core.Comparison(_known.prepared, {**_known.runs, FULL_PROMPT: full})
+    return (
+        run.saving(router, FULL_PROMPT),
+        run.saving(router, FULL_PROMPT, run.long_sessions),
+        run.saving(router, FULL_PROMPT, run.test_half),
+    )
+
+
+def draw(shown: page.Page, figures: kept_figures.Overview) -> None:
+    """Both readings as a table, and why the default is the default."""
+    usual = (figures.saving, figures.saving_long, figures.saving_test)
+    known = kept_figures.comparison(shown.scenario, shown.router)
+    key = kept_figures.key_of(shown.scenario)
+    kinder = replays.wait(
+        ("readings", key, shown.router),
+        kept_figures.replaying([FULL_PROMPT]),
+        partial(_kinder, key, shown.router, known),
+    )
+    st.html(html({core.BASELINE: usual, FULL_PROMPT: kinder}, shown.router))
+    if shown.router == kept_figures.ROUTERS[0]:
+        page.note(answer.WHY_LOOKAHEAD)
+
+
+def html(by_reading: dict[str, Savings], router: str) -> str:
+    """What the router emits against each reading, with its interval."""
+    head = "".join(f'<th scope="col">{name}</th>' for name in HEADS)
+    rows = "".join(
+        f'<tr><th scope="row">{escape(theme.name(reading))}<small>{WORDS[reading]}</small></th>'
+        + "".join(_cell(saving) for saving in savings)
+        + "</tr>"
+        for reading, savings in by_reading.items()
+    )
+    return (
+        f'<h2 class="cr-title">{escape(theme.name(router))} against both readings of FairCarbon'
+        "</h2>"
+        '<p class="cr-note">What FairCarbon does is known from its abstract only, which can be '
+        "read in two ways. CO2e emitted against it, with the 95 % interval over sessions:</p>"
+        f'<table class="cr-table cr-readings"><thead><tr><td></td>{head}</tr></thead>'
+        f"<tbody>{rows}</tbody></table>"
+    )
+
+
+def _cell(saving: core.Interval) -> str:
+    return (
+        f"<td><b>{fmt.less_or_more(saving.value_percent)}</b>"
+        f"<small>{fmt.between(*saving[1:])}</small></td>"
+    )

@@ -1,0 +1,1 @@
+"""Page Report, and what only this page uses."""

@@ -1,0 +1,20 @@
+"""Report: take the figures away as CSV or as a report that prints, and keep runs."""
+
+from __future__ import annotations
+
+from carbonrouter_core.report.kept_runs import Check
+from carbonrouter_core.store.store import StoredRun
+from pages.report import downloads, kept_runs
+from pages.shared import page
+
+shown = page.start("Report")
+if shown.problem:  # kept runs can be opened all the same
+    page.problem("This scenario cannot be run", shown.problem)
+with page.guard():
+    result = downloads.collect()
+    downloads.draw(shown)
+    if isinstance(result, StoredRun):
+        kept_runs.say(f"Kept as run {result.id}: {result.name}.")
+    kept_runs.draw(shown)
+    if isinstance(result, Check):
+        kept_runs.tell(result)

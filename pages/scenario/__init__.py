@@ -1,0 +1,1 @@
+"""Page Scenario, and what only this page uses."""

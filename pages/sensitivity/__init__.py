@@ -1,0 +1,1 @@
+"""Page Sensitivity, and what only this page uses."""

@@ -1,0 +1,155 @@
+"""What is asked on page Sensitivity, chosen by the user."""
+
+from __future__ import annotations
+
+from datetime import date
+from typing import Any
+
+import streamlit as st
+
+import carbonrouter_core as core
+from carbonrouter_core.studies import sensitivity
+from carbonrouter_core.studies.inputs import SWEEP_INPUTS, SweepInput
+from carbonrouter_core.studies.sweep import Axis, Question
+from pages.sensitivity import words as sweep_words
+from pages.shared import formatting as fmt
+from pages.shared import kept, kept_figures, page, sweep_jobs, theme
+from pages.shared.sweep_jobs import Asked
+
+KINDS = {
+    sweep_jobs.TORNADO: "What matters most",
+    sweep_jobs.LINE: "One input",
+    sweep_jobs.GRID: "Two inputs",
+    sweep_jobs.BREAK_EVEN: "Where it stops winning",
+    sweep_jobs.DRAWS: "How sure the factors are",
+}
+MEANING = {
+    sweep_jobs.TORNADO: "Every input alone, at a low and a high value, the others as they are.",
+    sweep_jobs.LINE: "The saving while one input goes from one value to another.",
+    sweep_jobs.GRID: "The saving at every pair of values of two inputs.",
+    sweep_jobs.BREAK_EVEN: "Searches for values of an input at which both emit the same.",
+    sweep_jobs.DRAWS: "All measured factors drawn at random within their ranges, many times.",
+}
+HALVES = {"test": "those nothing was learned from", "all": "all of them"}
+SAMPLE_TURNS = 8_000
+"""Turns of a sample, about: a few seconds for all inputs at two values each."""
+ALL_TURNS = 100_000
+"""Up to so many turns all sessions are asked for at first: a sample of the built-in chats can
+say 42 % where all of them say 31 %, and all inputs at two values take half a minute at most."""
+DRAWS = (50, 100, 200, 500)
+FIRST_SECOND = "quality_floor"
+KEY = "sensitivity"
+
+
+def choose(shown: page.Page) -> Asked | None:
+    """What the choices ask; None, with the reason shown, where they ask nothing that can run."""
+    with st.container(key="sensitivity-choice"):
+        key = f"{KEY}-kind"
+        kept.restore(key, sweep_jobs.TORNADO, KINDS.__contains__)
+        kind = st.segmented_control(
+            "Question", list(KINDS), format_func=KINDS.__getitem__, key=key, required=True
+        )
+        kept.keep(key, kind)
+        page.note(MEANING[kind])
+        try:
+            policy_id, question = _question(shown)
+            return Asked(kind, shown.scenario, question, policy_id, **_details(kind))
+        except core.CarbonRouterError as error:
+            st.warning(fmt.plain(fmt.sentence_case(str(error))), icon=":material/block:")
+            return None
+
+
+def sample_sessions(sessions: int, turns: int) -> int:
+    """Sessions that have about :data:`SAMPLE_TURNS` turns, in hundreds; all where few do."""
+    wanted = max(100, round(SAMPLE_TURNS * sessions / max(turns, 1) / 100) * 100)
+    return min(wanted, sessions)
+
+
+def _question(shown: page.Page) -> tuple[str, Question]:
+    row = st.container(horizontal=True)
+    policies = list(core.POLICIES)
+    policy_id = _select(row, "Saving of", "policy", policies, shown.router, theme.name, 260)
+    others = [name for name in policies if name != policy_id]
+    first = core.BASELINE if policy_id != core.BASELINE else shown.router
+    baseline = _select(row, "Against", "baseline", others, first, theme.name, 220)
+    trace = kept_figures.prepared(shown.scenario).placed.trace
+    few = sample_sessions(trace.n_sessions, trace.n_turns)
+    sizes = {"sample": f"a sample of {few:,}", "all": f"all {trace.n_sessions:,}"}
+    if few == trace.n_sessions:
+        del sizes["sample"]
+    usual = "all" if trace.n_turns <= ALL_TURNS else next(iter(sizes))
+    size = _select(row, "Sessions", "size", list(sizes), usual, sizes.__getitem__, 190)
+    half = _select(row, "Figures of", "half", list(HALVES), "test", HALVES.__getitem__, 270)
+    sample = few if size == "sample" else None
+    return policy_id, Question((policy_id, baseline), baseline, half, sample)
+
+
+def _select(
+    where: Any, label: str, key: str, options: list[str], default: str, words: Any, width: int
+) -> str:
+    key = f"{KEY}-{key}"
+    kept.restore(key, default, options.__contains__)
+    chosen = where.selectbox(label, options, format_func=words, key=key, width=width)
+    return kept.keep(key, chosen)
+
+
+def _details(kind: str) -> dict[str, Any]:
+    """What a question needs beside the policies and the sessions."""
+    if kind == sweep_jobs.LINE:
+        return {"axes": (_axis("x", "idle_s", 25, 9),)}
+    if kind == sweep_jobs.GRID:
+        first = _axis("x", "idle_s", 12, 5)
+        return {"axes": (first, _axis("y", FIRST_SECOND, 12, 5))}
+    if kind == sweep_jobs.BREAK_EVEN:
+        row = st.container(horizontal=True)
+        searched = [name for name, one in SWEEP_INPUTS.items() if one.numeric and name != "seed"]
+        one = _input(row, "Input", "search", searched, "latency_ceiling_ms")
+        return {"search": one.id, "bounds": _range(row, one, "search")}
+    if kind == sweep_jobs.DRAWS:
+        row = st.container(horizontal=True)
+        key = f"{KEY}-draws"
+        kept.restore(key, DRAWS[1], DRAWS.__contains__)
+        return {"draws": kept.keep(key, row.selectbox("Draws", DRAWS, key=key, width=120))}
+    return {}
+
+
+def _axis(place: str, first: str, most: int, usual: int) -> Axis:
+    """A swept input with its values."""
+    row = st.container(horizontal=True)
+    one = _input(row, "Input" if place == "x" else "and", place, list(SWEEP_INPUTS), first)
+    low, high = _range(row, one, place)
+    if one.id == "copies":
+        return Axis(one.id, (low, high))
+    key = f"{KEY}-{place}-count"
+    kept.restore(key, usual, lambda value: 2 <= value <= most)
+    count = row.number_input("Values", 2, most, key=key, width=110)
+    return Axis(one.id, sensitivity.spaced_values(one.id, kept.keep(key, count), low, high))
+
+
+def _input(where: Any, label: str, place: str, names: list[str], first: str) -> SweepInput:
+    def words(name: str) -> str:
+        one = SWEEP_INPUTS[name]
+        return f"{one.label} ({sweep_words.kind(one)})"
+
+    return SWEEP_INPUTS[_select(where, label, place, names, first, words, 300)]
+
+
+def _range(where: Any, one: SweepInput, place: str) -> tuple[Any, Any]:
+    """From where to where an input goes; its usual low and high values at first."""
+    if not one.numeric and not isinstance(one.low, date):
+        return one.low, one.high
+    ends = []
+    for label, end, usual in (("From", "low", one.low), ("To", "high", one.high)):
+        key = f"{KEY}-{place}-{one.id}-{end}"
+        kept.restore(key, usual, lambda _: True)
+        if isinstance(usual, date):
+            value = where.date_input(label, key=key, format="YYYY-MM-DD", width=150)
+        else:
+            unit = f" ({one.unit})" if one.unit else ""
+            step = 1 if isinstance(usual, int) else None
+            number_format = None if isinstance(usual, int) else "%g"
+            value = where.number_input(
+                f"{label}{unit}", key=key, step=step, format=number_format, width=150
+            )
+        ends.append(kept.keep(key, value))
+    return ends[0], ends[1]

@@ -1,0 +1,1 @@
+"""Page Session replay, and what only this page uses."""

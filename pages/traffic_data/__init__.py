@@ -1,0 +1,1 @@
+"""Page Traffic data, and what only this page uses."""

@@ -1,0 +1,110 @@
+"""Traffic data: bring the traffic of your own service, check it, store it, use it."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+import carbonrouter_core as core
+from carbonrouter_core.store.store import StoredTrace
+from carbonrouter_core.traces.importers import IMPORTERS
+from pages.shared import controls, job_watch, page, trace_jobs
+from pages.shared import formatting as fmt
+from pages.traffic_data import traces
+
+JOB, CHECKED, SAVED = "trace_job", "trace_checked", "trace_saved"
+
+
+def bring() -> None:
+    """The upload, and what the file does not say itself."""
+    limit_mb = st.get_option("server.maxUploadSize")
+    st.html('<h2 class="cr-title">Bring your own traffic</h2>')
+    files = st.file_uploader(
+        f"Log or table of turns, up to {limit_mb} MB a file",
+        accept_multiple_files=True,
+        key="trace-files",
+        help="CSV, JSON, JSON Lines or Parquet, also packed (gz, zst). Larger files: "
+        "python -m carbonrouter_core import trace FILE.",
+    )
+    page.note(
+        "Known formats: " + ", ".join(one.label for one in IMPORTERS.values()) + ". "
+        "Nothing is stored before you have seen the report; text of prompts is never stored."
+    )
+    format_id, options = traces.ask_what_is_not_said()
+    if st.button("Check", type="primary", disabled=not files, key="trace-check"):
+        trace_jobs.forget(st.session_state.pop(CHECKED, None))
+        if before := st.session_state.get(JOB):
+            before.stop.set()
+        names = [file.name for file in files]
+        st.session_state[JOB] = trace_jobs.check(files, format_id, options, names)
+
+
+def collect(job: trace_jobs.Job) -> None:
+    """Take over the result of a job that is done."""
+    del st.session_state[JOB]
+    try:
+        result = job.future.result() if job.future else None
+    except trace_jobs.CancelledError:
+        st.info("Stopped; nothing was stored.")
+        return
+    except core.CarbonRouterError as error:
+        st.error(fmt.plain(str(error)), icon=":material/block:")
+        return
+    if isinstance(result, StoredTrace):
+        trace_jobs.forget(st.session_state.pop(CHECKED, None))
+        if st.session_state.pop(SAVED, True):
+            traces.use(result.name, result.first_utc_s, result.last_utc_s)
+        st.toast(f"Stored as {fmt.plain(result.name)}")
+        st.session_state["trace-chosen"] = result.name
+        st.rerun()
+    st.session_state[CHECKED] = result
+
+
+def confirm() -> None:
+    """The report of what was checked, and the decision about it."""
+    staged = st.session_state[CHECKED]
+    report = staged.report
+    st.html('<h2 class="cr-title">What is in the file</h2>')
+    traces.show_report(report)
+    accept = not report.unreadable
+    if report.unreadable and report.can_store:
+        accept = st.checkbox(
+            f"Store the {fmt.number(report.turns)} turns that could be read, without the "
+            f"{fmt.plural(report.unreadable, 'record')} that could not",
+            key="trace-accept",
+        )
+    name = st.text_input(
+        "Name", report.files[0].split(".")[0][:100], max_chars=200, key="trace-name"
+    )
+    buttons = st.container(horizontal=True)
+    able = report.can_store and accept
+    both = buttons.button(
+        "Store and use in the scenario", type="primary", disabled=not able, key="trace-use"
+    )
+    only = buttons.button("Store only", disabled=not able, key="trace-store")
+    if buttons.button("Discard", key="trace-discard"):
+        trace_jobs.forget(st.session_state.pop(CHECKED))
+        st.rerun()
+    if both or only:
+        st.session_state[SAVED] = both
+        st.session_state[JOB] = trace_jobs.save(staged, name, bool(report.unreadable))
+        st.rerun()
+
+
+def draw() -> None:
+    """The whole page."""
+    bring()
+    job = st.session_state.get(JOB)
+    if job is not None and job.done:
+        collect(job)
+    elif job is not None:
+        job_watch.watch(job, "trace-stop")
+    if CHECKED in st.session_state and JOB not in st.session_state:
+        confirm()
+    traces.show_stored(controls.current())
+
+
+shown = page.start("Traffic data")
+if shown.problem:  # the scenario is wrong, but other traffic can still be brought
+    page.problem("This scenario cannot be run", shown.problem)
+with page.guard():
+    draw()

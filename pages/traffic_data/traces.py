@@ -1,0 +1,385 @@
+"""What page Traffic data shows: the report of a checked file, and the traces that there are."""
+
+from __future__ import annotations
+
+import tempfile
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from html import escape
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import streamlit as st
+
+import carbonrouter_core as core
+from carbonrouter_core.replay.as_served import (
+    Against,
+    CacheError,
+    IdleFit,
+    against_as_served,
+    cache_error,
+    fit_idle_s,
+    has_served,
+)
+from carbonrouter_core.replay.simulation import Progress
+from carbonrouter_core.results.comparison import LENGTH_BUCKETS
+from carbonrouter_core.routing.policies import AS_SERVED
+from carbonrouter_core.store.store import StoredTrace, open_store
+from carbonrouter_core.traces.builtin import BUILTIN_TRACES
+from carbonrouter_core.traces.importers import IMPORTERS
+from carbonrouter_core.traces.importers.base import ImportOptions
+from carbonrouter_core.traces.report import LONG_SESSION_TURNS, TraceReport
+from pages.shared import controls, kept_figures, page, replays, trace_jobs
+from pages.shared import formatting as fmt
+
+PREVIEW_ROWS = 200
+ROUTER = "carbonrouter"
+"""What a log's own routing is held against: the published rule."""
+OBSERVED = "trace-observed-for"
+KIND_NAMES = {
+    "refused": "Refused",
+    "unreadable": "Cannot be read",
+    "repaired": "Repaired",
+    "note": "Worth knowing",
+}
+
+
+# --- Asking ----------------------------------------------------------------------------------
+
+
+def ask_what_is_not_said() -> tuple[str | None, ImportOptions]:
+    """What the user knows of a file that the file does not say: format, region, dates."""
+    with st.expander("What the file does not say"):
+        chosen = st.selectbox(
+            "Format",
+            ["", *IMPORTERS],
+            format_func=lambda name: IMPORTERS[name].label if name else "Told by the content",
+            key="trace-format",
+        )
+        regions = core.load_catalog().regions
+        region = st.selectbox(
+            "Region that served, where the log names none",
+            ["", *regions],
+            format_func=lambda name: regions[name].city if name else "Not known",
+            key="trace-region",
+        )
+        keep = st.toggle(
+            "Keep the dates of the log",
+            value=True,
+            key="trace-dates",
+            help="Off: only the times within each session are kept, so that any window can be "
+            "used. Carbon intensity comes with this program for 2021 to 2024.",
+        )
+    return chosen or None, ImportOptions(served_region=region or None, keep_dates=keep)
+
+
+# --- The report ------------------------------------------------------------------------------
+
+
+def show_report(report: TraceReport) -> None:
+    """The validation report: what was read, what was guessed, what is wrong and where."""
+    if report.refused:
+        st.error(
+            f"{fmt.plural(report.refused, 'row')} cannot be right, so nothing can be stored. "
+            f"The first: {fmt.plain(report.first_refusal)}. "
+            "Mend what is listed below and bring the file again.",
+            icon=":material/block:",
+        )
+    elif not report.turns:
+        st.error("There are no turns in this file; there is nothing to route.")
+    elif report.unreadable:
+        st.warning(
+            f"{fmt.plural(report.unreadable, 'record')} cannot be read; the rest is sound. You "
+            "can mend the file, or store what could be read.",
+            icon=":material/warning:",
+        )
+    else:
+        st.success("The file is sound and can be stored.", icon=":material/check_circle:")
+    st.markdown(f"**{fmt.plain(report.format_label)}**: {fmt.plain(report.format_reason)}.")
+    figures = st.container(horizontal=True, key="trace-figures")
+    share = report.long_session_share
+    for label, value in (
+        ("Rows read", fmt.number(report.rows_read)),
+        ("Turns", fmt.number(report.turns)),
+        ("Sessions", fmt.number(report.sessions)),
+        ("Repaired", fmt.number(report.count("repaired"))),
+        ("Refused", fmt.number(report.refused + report.unreadable)),
+        (
+            f"Sessions over {LONG_SESSION_TURNS} turns",
+            fmt.NOT_AVAILABLE if share is None else fmt.percent(100 * share),
+        ),
+    ):
+        figures.metric(label, value, width="content")
+    st.markdown(f"**Time:** {fmt.plain(report.span)}.")
+    left, right = st.columns(2, gap="medium")
+    with left:
+        st.markdown("**Turns a session**")
+        st.dataframe(_lengths(report), hide_index=True, key="trace-lengths")
+    with right:
+        st.markdown("**What was assumed**")
+        for guess in report.guesses:
+            st.markdown(f"- {fmt.plain(guess)}")
+        st.markdown(f"- {fmt.plain(_observed_sentence(report))}")
+    if report.findings:
+        st.markdown("**What was found**")
+        st.dataframe(
+            _findings(report),
+            hide_index=True,
+            key="trace-findings",
+            column_config={
+                "Where": st.column_config.TextColumn(width="medium"),
+                "What": st.column_config.TextColumn(width="large"),
+            },
+        )
+
+
+def _observed_sentence(report: TraceReport) -> str:
+    if not (report.turns_with_cached or report.turns_with_model):
+        return "the file does not say how its turns were served"
+    return (
+        f"the file says which model served {report.turns_with_model:,} turns, in which region "
+        f"{report.turns_with_region:,}, and how many tokens were cached on "
+        f"{report.turns_with_cached:,}"
+    )
+
+
+def _lengths(report: TraceReport) -> pd.DataFrame:
+    counts = report.turns_per_session
+    rows = []
+    for label, fewest, most in LENGTH_BUCKETS:
+        chosen = counts[fewest : None if most is None else most + 1]
+        turns = sum((fewest + i) * int(count) for i, count in enumerate(chosen))
+        rows.append(
+            {
+                "Turns": label,
+                "Sessions": int(chosen.sum()),
+                "Share of turns": fmt.percent(100 * turns / max(1, report.turns)),
+            }
+        )
+    return pd.DataFrame(rows)
+
+
+def _findings(report: TraceReport) -> pd.DataFrame:
+    return pd.DataFrame(
+        {
+            "": [KIND_NAMES[one.kind] for one in report.findings],
+            "What": [one.reason for one in report.findings],
+            "Rows": [one.count for one in report.findings],
+            "Where": [
+                ", ".join(one.places) + (", ..." if one.count > len(one.places) else "")
+                for one in report.findings
+            ],
+        }
+    )
+
+
+# --- Using a trace ---------------------------------------------------------------------------
+
+
+def use(name: str, first_utc_s: float | None, last_utc_s: float | None) -> None:
+    """Make the trace the data set of this tab's scenario; dates bring their window along."""
+    changes: dict[str, Any] = {"trace": name}
+    if first_utc_s is not None and last_utc_s is not None:
+        first = datetime.fromtimestamp(first_utc_s, UTC).date()
+        last = datetime.fromtimestamp(last_utc_s, UTC).date()
+        changes |= {
+            "window_start": first,
+            "window_days": min(366, (last - first) // timedelta(days=1) + 1),
+        }
+    controls.adopt(controls.current().replace(**changes))
+
+
+# --- What there is ---------------------------------------------------------------------------
+
+
+def table(stored: list[StoredTrace]) -> pd.DataFrame:
+    """One row a trace, those of the user first."""
+    rows = [
+        {
+            "Name": one.name,
+            "Turns": one.turns,
+            "Sessions": one.sessions,
+            "Format": one.report["format_label"],
+            "Time": one.report["span"],
+            "Stored": one.created_utc.strftime("%Y-%m-%d %H:%M UTC"),
+        }
+        for one in stored
+    ]
+    for name, label in BUILTIN_TRACES.items():
+        trace = core.find_trace(name)
+        rows.append(
+            {
+                "Name": name,
+                "Turns": trace.n_turns,
+                "Sessions": trace.n_sessions,
+                "Format": "built in: " + label.partition(": ")[0].lower(),
+                "Time": "starts are drawn when it is placed in a window",
+                "Stored": "",
+            }
+        )
+    return pd.DataFrame(rows)
+
+
+def delete(name: str) -> None:
+    """Delete a stored trace; a scenario that used it goes back to the built-in chats."""
+    open_store().delete_trace(name)
+    if controls.current().trace == name:
+        controls.adopt(controls.current().replace(trace="sharegpt"))
+    # figures are kept under the trace's name, which another trace may have next
+    kept_figures.forget()
+
+
+@st.cache_data(max_entries=4, show_spinner="Writing the file")
+def exported(name: str, stored_at: datetime) -> bytes:
+    """A stored trace as Parquet. ``stored_at`` tells it from another one of the same name."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "trace.parquet"
+        open_store().export_trace(name, path)
+        return path.read_bytes()
+
+
+# --- What was observed -----------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Observed:
+    """What a log says of its own routing; what it does not say is None."""
+
+    against: Against | None
+    notes: tuple[str, ...]
+    error: CacheError | None
+    fit: IdleFit | None
+
+
+@st.cache_resource(max_entries=8, show_spinner=False)
+def _observe(scenario_key: str, _scenario: core.Scenario, _progress: Progress) -> Observed:
+    prepared = core.prepare(_scenario)
+    trace = prepared.placed.trace
+    against, notes = None, ()
+    if has_served(trace):
+        runs = {
+            AS_SERVED.id: core.run_policy(prepared, AS_SERVED.id),
+            ROUTER: core.run_policy(prepared, ROUTER, _progress),
+        }
+        against = against_as_served(core.Comparison(prepared, runs), ROUTER)
+        notes = runs[AS_SERVED.id].notes
+    if trace.cached_tokens_observed is None:
+        return Observed(against, notes, None, None)
+    error = cache_error(prepared.placed, _scenario.idle_s, _scenario.copies)
+    return Observed(against, notes, error, fit_idle_s(prepared.placed))
+
+
+def show_observed(scenario: core.Scenario) -> None:
+    """What the log's own routing emitted against CarbonRouter, and the cache model's error."""
+    key = kept_figures.key_of(scenario)
+    work = partial(_observe, key, scenario)
+    found = replays.wait(("observed", key), "Replaying the log", work)
+    if found.against is not None:
+        against = found.against
+        mass = fmt.Mass.for_largest(against.as_served_g)
+        if against.saving.value_percent is None:
+            st.markdown("No session of this log can be charged in full in this scenario.")
+        else:
+            less = fmt.less_or_more(against.saving.value_percent)
+            st.markdown(
+                f"On {against.sessions:,} of {against.of_sessions:,} sessions, those that the "
+                f"scenario can serve in full, your own routing emitted "
+                f"**{mass.text(against.as_served_g)} CO2e**; CarbonRouter would have emitted "
+                f"**{mass.text(against.policy_g)}**, {less}"
+                f" (95 % interval {fmt.between(*against.saving[1:])})."
+            )
+        page.note(*(plain_html(note) for note in found.notes))
+        page.note("Page Session replay shows it turn by turn: choose As served there.")
+    if found.error is not None and found.fit is not None:
+        fit = found.fit
+        st.markdown(f"**Cache model against the log:** {fmt.plain(str(found.error))}.")
+        st.markdown(
+            f"**Best fit:** a cache lifetime of {fmt.minutes(fit.lowest_idle_s)} to "
+            f"{fmt.minutes(fit.highest_idle_s)}, kept {controls.COPIES_NAMES[fit.best.copies]}; "
+            f"mean absolute error {fmt.number(fit.best.mean_absolute_error_tokens)} tokens."
+        )
+
+
+def plain_html(text: str) -> str:
+    """``text`` for a note, which may hold markup of ours but not of a log."""
+    return escape(text)
+
+
+# --- The list, and what can be done with one ------------------------------------------------
+
+
+def show_stored(scenario: core.Scenario) -> None:
+    """The traces there are; preview, use, export and delete one."""
+    stored, locked = trace_jobs.stored()
+    st.html('<h2 class="cr-title">Traffic that can be used</h2>')
+    if locked:
+        st.warning(fmt.plain(locked), icon=":material/lock:")
+    thousands = st.column_config.NumberColumn(format="localized")
+    st.dataframe(
+        table(stored),
+        hide_index=True,
+        key="trace-table",
+        column_config={"Turns": thousands, "Sessions": thousands},
+    )
+    by_name = {one.name: one for one in stored}
+    names = [*by_name, *BUILTIN_TRACES]
+    if st.session_state.get("trace-chosen") not in names:
+        st.session_state["trace-chosen"] = names[0]
+    name = st.selectbox("Trace", names, key="trace-chosen")
+    one = by_name.get(name)
+    actions = st.container(horizontal=True)
+    if actions.button("Use in the scenario", disabled=scenario.trace == name, key="trace-take"):
+        use(name, one.first_utc_s if one else None, one.last_utc_s if one else None)
+        st.rerun()
+    if one is not None:
+        actions.download_button(
+            "Export as Parquet",
+            lambda: exported(one.name, one.created_utc),
+            file_name="trace.parquet",
+            on_click="ignore",
+            key="trace-export",
+        )
+        with actions.popover("Delete"):
+            st.markdown(f"Delete **{fmt.plain(name)}** and free its space?")
+            if st.button("Yes, delete it", key="trace-delete"):
+                delete(name)
+                st.rerun()
+    _preview(name, one)
+    if one is not None and scenario.trace == name:
+        _observed(scenario, one)
+
+
+def _preview(name: str, one: StoredTrace | None) -> None:
+    with st.expander("First turns"):
+        if one is not None:
+            shown = open_store().trace_rows(name, PREVIEW_ROWS).to_pandas()
+        else:
+            trace = core.find_trace(name)
+            rows = slice(0, PREVIEW_ROWS)
+            shown = pd.DataFrame(
+                {
+                    "session": [trace.session_ids[i] for i in trace.session_index[rows]],
+                    "turn": trace.turn[rows],
+                    "new_prompt_tokens": trace.new_prompt_tokens[rows],
+                    "history_tokens": trace.history_tokens[rows],
+                    "output_tokens": trace.output_tokens[rows],
+                }
+            )
+        st.dataframe(shown.dropna(axis="columns", how="all"), hide_index=True, key="trace-preview")
+        page.note(f"At most {PREVIEW_ROWS} turns are shown.")
+
+
+def _observed(scenario: core.Scenario, one: StoredTrace) -> None:
+    report = one.report
+    if not (report["turns_with_served_region"] or report["turns_with_observed_cache"]):
+        return
+    with st.expander("What your own routing emitted"):
+        if st.button("Charge the log as it was served", key="trace-observed"):
+            st.session_state[OBSERVED] = kept_figures.key_of(scenario)
+        if st.session_state.get(OBSERVED) == kept_figures.key_of(
+            scenario
+        ):  # whatever is clicked meanwhile
+            with page.guard(), page.busy("Replaying the log\N{HORIZONTAL ELLIPSIS}"):
+                show_observed(scenario)

@@ -238,7 +238,7 @@ import sys, time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
-from carbonrouter_core.store import open_store
+from carbonrouter_core.store.store import open_store
 from carbonrouter_core.traces.staging import stage
 
 began, worked = time.monotonic(), time.process_time()

@@ -34,7 +34,7 @@ def open_with(name: str) -> None:
     st.session_state[kept.place(SCENARIOS)] = [ON_SCREEN, f"saved:{name}"]
     for key in (MODE, SCENARIOS):
         st.session_state.pop(key, None)
-    st.switch_page("pages/compare/page.py")
+    st.switch_page("pages/compare/compare.py")
 
 
 def choose(shown: page.Page) -> tuple[list[Side], Side | None]:

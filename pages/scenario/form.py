@@ -54,7 +54,7 @@ def _traffic() -> None:
         with left:
             controls.data_set_control(HERE)
             st.page_link(
-                "pages/traffic_data/page.py",
+                "pages/traffic_data/traffic_data.py",
                 label="Bring your own traffic",
                 icon=":material/upload:",
             )

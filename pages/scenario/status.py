@@ -77,7 +77,9 @@ def _answer(shown: page.Page, figures: kept_figures.Overview) -> None:
     )
     for sentence in figures.unmet:
         page.note(sentence)
-    st.page_link("pages/overview/page.py", label="See it on the Overview", icon=":material/eco:")
+    st.page_link(
+        "pages/overview/overview.py", label="See it on the Overview", icon=":material/eco:"
+    )
 
 
 def _differences() -> None:

@@ -51,7 +51,9 @@ def sidebar(*, brief: bool = False) -> core.Scenario:
         st.subheader("Sites", divider="gray")
         regions_control(SIDEBAR)
         st.page_link(
-            "pages/scenario/page.py", label="All choices of this scenario", icon=":material/tune:"
+            "pages/scenario/scenario.py",
+            label="All choices of this scenario",
+            icon=":material/tune:",
         )
     if wrong is not None:
         raise wrong

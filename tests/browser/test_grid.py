@@ -19,7 +19,7 @@ def test_the_grids_are_drawn_and_fit(
 ) -> None:
     tab = open_tab(width, height, scheme)
     page = tab.page
-    page.goto(f"{tab.origin}/grid-data")
+    page.goto(f"{tab.origin}/grid_data")
     page.wait_for_selector("text=Regions, their grids and sources", timeout=FIRST_RUN_MS)
     page.wait_for_selector(".js-plotly-plot .heatmaplayer", state="attached")
     page.wait_for_selector("text=How often each region is the cleanest")

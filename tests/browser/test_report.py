@@ -77,7 +77,7 @@ def test_a_shared_link_opens_the_same_scenario_elsewhere(open_tab: OpenTab) -> N
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_it_fits_a_phone(open_tab: OpenTab, scheme: str) -> None:
     tab = open_tab(390, 844, scheme)
-    tab.page.goto(f"{tab.origin}/take-away")
+    tab.page.goto(f"{tab.origin}/report")
     tab.page.wait_for_selector("text=Take the figures away", timeout=FIRST_RUN_MS)
     tab.page.wait_for_timeout(1500)
     assert tab.page.evaluate("document.documentElement.scrollWidth") <= 390

@@ -26,7 +26,7 @@ def open_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Calla
 
     def start() -> AppTest:
         app = AppTest.from_file(str(ROOT / "app.py"), default_timeout=TIMEOUT_S)
-        app.switch_page("pages/traffic_data/page.py")
+        app.switch_page("pages/traffic_data/traffic_data.py")
         app.run()
         assert not app.exception
         return app
@@ -94,7 +94,7 @@ def test_from_upload_to_use(open_page: Callable[[], AppTest]) -> None:
     assert [one.name for one in open_store().traces()] == ["my log"]
     assert app.session_state["scenario"].trace == "my log"
     assert "my log" in app.radio(key="control_trace").options
-    app.switch_page("pages/overview/page.py").run()
+    app.switch_page("pages/overview/overview.py").run()
     assert not app.exception
     assert "cr-hero" in "".join(block.proto.body for block in app.get("html"))
 

@@ -47,7 +47,7 @@ def open_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[OpenP
         for key, value in choices.items():
             name = "volume-sharegpt-14" if key == "volume" else key
             app.session_state[f"kept:plan-{name}"] = value
-        app.switch_page("pages/energy_planning/page.py")
+        app.switch_page("pages/energy_planning/energy_planning.py")
         app.run()
         assert not app.exception
         return app
@@ -127,8 +127,8 @@ def test_volume_and_price_outlast_a_visit_to_another_page(open_page: OpenPage) -
     app = open_page()
     app.number_input(key="plan-price").set_value(50.0).run()
     app.number_input(key="plan-volume-sharegpt-14").set_value(2000.0).run()
-    app.switch_page("pages/method/page.py").run()
-    app.switch_page("pages/energy_planning/page.py").run()
+    app.switch_page("pages/method/method.py").run()
+    app.switch_page("pages/energy_planning/energy_planning.py").run()
     assert "At 2,000 conversations a day" in words(app) and "At 50 a tonne" in words(app)
 
 

@@ -36,7 +36,7 @@ def open_method() -> Callable[..., AppTest]:
         app = AppTest.from_file(str(ROOT / "app.py"), default_timeout=TIMEOUT_S)
         if scenario is not None:
             app.session_state["scenario"] = scenario
-        app.switch_page("pages/method/page.py").run()
+        app.switch_page("pages/method/method.py").run()
         assert not app.exception
         return app
 

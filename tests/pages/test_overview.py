@@ -77,8 +77,8 @@ def test_controls_show_the_scenario_on_every_page_that_is_opened(
 ) -> None:
     scenario = PRESETS["Prompt cache"].replace(gate_threshold=0.4, quality_floor=0.6, window_days=3)
     app = open_app(scenario, preset_name="Prompt cache", router=PUBLISHED)
-    for page in ("data_traces", "report", "data_grid", "report"):
-        app.switch_page(f"pages/{page}.py").run()
+    for page in ("traffic_data", "report", "grid_data", "report"):
+        app.switch_page(f"pages/{page}/{page}.py").run()
         assert not app.exception
         sliders = [
             app.slider(key=f"control_{name}")
@@ -177,8 +177,8 @@ def test_the_router_stays_chosen_on_other_pages(open_app: Callable[..., AppTest]
     app = open_app()
     choose(app, PUBLISHED)
 
-    app.switch_page("pages/traffic_data/page.py").run()
-    app.switch_page("pages/overview/page.py").run()
+    app.switch_page("pages/traffic_data/traffic_data.py").run()
+    app.switch_page("pages/overview/overview.py").run()
 
     assert app.radio(key="control_router").value == PUBLISHED
     assert "CarbonRouter by the published rule emits" in html(app, "cr-hero")

@@ -62,7 +62,7 @@ def open_page(
         named = {key.replace("_", "-"): value for key, value in more.items()}
         for key, value in {**choices, **named}.items():
             app.session_state[f"kept:sensitivity-{key}"] = value
-        app.switch_page("pages/sensitivity/page.py")
+        app.switch_page("pages/sensitivity/sensitivity.py")
         app.run()
         assert not app.exception
         return app
@@ -157,8 +157,8 @@ def test_a_running_sweep_shows_what_has_come_and_outlives_its_page(
     (bar,) = app.get("progress")
     assert "5 of 34 runs" in bar.proto.text
     assert button(app, f"{JOB}-run").disabled
-    app.switch_page("pages/method/page.py").run()
-    app.switch_page("pages/sensitivity/page.py").run()
+    app.switch_page("pages/method/method.py").run()
+    app.switch_page("pages/sensitivity/sensitivity.py").run()
     assert not run.ended.is_set() and "2 of 17 inputs so far" in words(app)
     assert run_of(app) is run
 
@@ -318,8 +318,8 @@ def test_what_cannot_be_asked_is_said_and_has_no_button(
 def test_choices_outlast_a_visit_to_another_page(open_page: OpenPage) -> None:
     app = open_page(kind="line")
     app.selectbox(key="sensitivity-x").set_value("concurrency").run()
-    app.switch_page("pages/method/page.py").run()
-    app.switch_page("pages/sensitivity/page.py").run()
+    app.switch_page("pages/method/method.py").run()
+    app.switch_page("pages/sensitivity/sensitivity.py").run()
     assert app.selectbox(key="sensitivity-x").value == "concurrency"
 
 

@@ -22,7 +22,7 @@ from pages.shared import formatting as fmt
 from pages.shared import theme
 
 APP = Path(__file__).resolve().parents[2] / "app.py"
-PAGE = "pages/session_replay/page.py"
+PAGE = "pages/session_replay/session_replay.py"
 LOOKAHEAD, PUBLISHED, BASELINE = "carbonrouter-lookahead", "carbonrouter", "faircarbon"
 TIMEOUT_S = 180  # the first run on a machine compiles the kernels
 

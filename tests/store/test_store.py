@@ -220,7 +220,7 @@ FULL = """
 import resource, signal, sys
 import numpy as np, pyarrow as pa
 from carbonrouter_core.errors import StoreError
-from carbonrouter_core.store import open_store
+from carbonrouter_core.store.store import open_store
 
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 store = open_store()
@@ -261,7 +261,7 @@ def test_a_full_disk_stops_an_import_and_nothing_else(tmp_path: Path) -> None:
 
 SHRINKING = """
 import os, sys, time
-from carbonrouter_core import store
+from carbonrouter_core.store import store
 
 replace = os.replace
 
@@ -303,7 +303,7 @@ def test_a_process_killed_while_the_file_shrinks_leaves_a_whole_store(
 KILLED = """
 import sys, time
 from pathlib import Path
-from carbonrouter_core.store import open_store
+from carbonrouter_core.store.store import open_store
 from carbonrouter_core.traces.staging import stage
 
 def half(share):
@@ -348,7 +348,7 @@ def test_a_process_killed_while_importing_leaves_what_was_there(
 
 
 HOLDING = """
-from carbonrouter_core.store import open_store
+from carbonrouter_core.store.store import open_store
 open_store()
 print("open", flush=True)
 input()

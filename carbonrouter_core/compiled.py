@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import ast
 import contextlib
 import hashlib
 import os
-from functools import lru_cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -32,15 +33,51 @@ def sources_sha256() -> str:
     return digest.hexdigest()
 
 
-@lru_cache(maxsize=1)
-def _cache_dir() -> str:
-    """A folder that belongs to this exact state of the sources.
+@cache
+def sources_of(module: Path) -> tuple[Path, ...]:
+    """The source files that code compiled in the file ``module`` depends on, sorted.
+
+    These are the file itself and all modules of the core that it imports, directly or through
+    others: a function or a constant of any of them may be compiled in.
+    """
+    found: set[Path] = set()
+    pending = {module}
+    while pending:
+        path = pending.pop()
+        found.add(path)
+        pending |= _imports(path) - found
+    return tuple(sorted(found))
+
+
+@cache
+def _imports(path: Path) -> frozenset[Path]:
+    """The files of the core that the module at ``path`` imports."""
+    names: set[str] = set()
+    for node in ast.walk(ast.parse(path.read_bytes())):
+        if isinstance(node, ast.Import):
+            names |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            names |= {node.module} | {f"{node.module}.{alias.name}" for alias in node.names}
+    files: set[Path] = set()
+    for name in names:
+        package, *rest = name.split(".")
+        if package == _CORE.name and rest:
+            place = _CORE.joinpath(*rest)
+            files |= {place.with_suffix(".py"), place / "__init__.py"}
+    return frozenset(file for file in files if file.is_file())
+
+
+@cache
+def _cache_dir(module: Path) -> str:
+    """A folder that belongs to this exact state of the sources that ``module`` depends on.
 
     Numba looks only at the file of a function itself to see whether its cached machine code
     still holds; after an upgrade that changed a callee in another file it would go on with the
-    old physics. Here any change to any file of the core begins a new cache.
+    old physics. Here a change to any file that compiled code depends on begins a new cache.
     """
-    digest = hashlib.sha256((numba.__version__ + sources_sha256()).encode())
+    digest = hashlib.sha256(numba.__version__.encode())
+    for source in sources_of(module):
+        digest.update(source.read_bytes())
     name = f"compiled-{digest.hexdigest()[:16]}"
     if _config.CACHE_DIR:
         return str(Path(_config.CACHE_DIR) / name)
@@ -74,7 +111,7 @@ def jit_borrowing(function: Any) -> Any:
 
 def _compiled(function: Any, counts_references: bool) -> Any:
     asked_for = _config.CACHE_DIR
-    _config.CACHE_DIR = _cache_dir()
+    _config.CACHE_DIR = _cache_dir(Path(function.__code__.co_filename).resolve())
     try:
         compile_it = _njit(
             cache=True,

@@ -27,7 +27,6 @@ from carbonrouter_core.fleet.deployments import Fleet
 from carbonrouter_core.grid.knowledge import known_by_region
 from carbonrouter_core.grid.series import IntensityTable
 from carbonrouter_core.quality.item_response import difficulty_of_text, text_of_prompt
-from carbonrouter_core.reading.tables import unknown
 from carbonrouter_core.replay.engine import Prepared, prepare
 from carbonrouter_core.replay.simulation import charge_rows, decide
 from carbonrouter_core.routing import feasibility, kv_cache
@@ -44,6 +43,7 @@ from carbonrouter_core.routing.kernel import (
 from carbonrouter_core.routing.policies import CODES, policy, reasons
 from carbonrouter_core.scenario import Scenario
 from carbonrouter_core.traces.schema import session_key
+from carbonrouter_core.words import unknown
 
 DEFAULT_POLICY = "carbonrouter-lookahead"
 DEFAULT_MAX_SESSIONS = 1_000_000

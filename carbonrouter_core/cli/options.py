@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from carbonrouter_core.errors import InputError, ScenarioError
-from carbonrouter_core.reading.tables import unknown
 from carbonrouter_core.routing.policies import policy
 from carbonrouter_core.scenario import FIELDS, PRESETS, Scenario, preset
+from carbonrouter_core.words import unknown
 
 
 def add_scenario_options(parser: argparse.ArgumentParser) -> None:

@@ -12,7 +12,6 @@ from carbonrouter_core.cli.options import add_scenario_options, scenario_from
 from carbonrouter_core.errors import InputError, ScenarioError
 from carbonrouter_core.grid.choice import EPOCH
 from carbonrouter_core.grid.knowledge import MEANING
-from carbonrouter_core.reading.tables import unknown
 from carbonrouter_core.results.comparison import Interval
 from carbonrouter_core.scenario import Scenario
 from carbonrouter_core.store.sites import load_catalog
@@ -25,6 +24,7 @@ from carbonrouter_core.studies.seasons import (
     usable_starts,
 )
 from carbonrouter_core.units import mass_scale
+from carbonrouter_core.words import unknown
 
 POLICIES = ("carbonrouter-lookahead", "carbonrouter")
 KNOWLEDGE_POLICIES = ("carbonrouter-lookahead", "cleanest-region")

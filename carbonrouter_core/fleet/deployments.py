@@ -18,9 +18,9 @@ from carbonrouter_core.errors import ScenarioError
 from carbonrouter_core.fleet import costs
 from carbonrouter_core.fleet.catalog import Catalog, EnergyCurve, Gpu, Model, Region
 from carbonrouter_core.quality.item_response import ability_from_accuracy
-from carbonrouter_core.reading.tables import unknown
 from carbonrouter_core.scenario import DEFAULT_GPU_REGIONS, Scenario
 from carbonrouter_core.traces.schema import Trace
+from carbonrouter_core.words import unknown
 
 T = TypeVar("T")
 

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import csv
-import difflib
 import math
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -25,19 +24,6 @@ class Column:
     low: float = -math.inf
     high: float = math.inf
     optional: bool = False
-
-
-def nearest(word: str, known: Iterable[str], count: int = 3) -> str:
-    """The names in ``known`` most like ``word``, for "did you mean" at the end of an error."""
-    by_fold = {name.casefold(): name for name in known}
-    close = difflib.get_close_matches(word.strip().casefold(), by_fold, n=count, cutoff=0.4)
-    names = [by_fold[fold] for fold in close] or sorted(by_fold.values())[:6]
-    return ", ".join(names)
-
-
-def unknown(kind: str, word: str, known: Collection[str]) -> str:
-    """The sentence for a name that is not known."""
-    return f"Unknown {kind} {word!r}. Nearest known: {nearest(word, known)}."
 
 
 def read_table(path: Path, columns: Sequence[Column], key: Sequence[str]) -> pd.DataFrame:

@@ -19,13 +19,13 @@ import pandas as pd
 
 from carbonrouter_core.compiled import Array, jit
 from carbonrouter_core.errors import ScenarioError, TraceError
-from carbonrouter_core.reading.tables import unknown
 from carbonrouter_core.replay.simulation import UNSERVED, Decisions, charge
 from carbonrouter_core.results.comparison import Comparison, Interval, Run, bootstrap_saving
 from carbonrouter_core.routing import kv_cache
 from carbonrouter_core.routing.policies import AS_SERVED, reasons
 from carbonrouter_core.traces.placement import PlacedTrace
 from carbonrouter_core.traces.schema import Trace
+from carbonrouter_core.words import unknown
 
 if TYPE_CHECKING:
     from carbonrouter_core.replay.engine import Prepared

@@ -13,9 +13,9 @@ from carbonrouter_core.errors import InputError
 from carbonrouter_core.fleet.catalog import Catalog
 from carbonrouter_core.fleet.deployments import does_not_fit, no_energy, no_gpu, no_round_trip
 from carbonrouter_core.grid.choice import OwnSeries, candidates, choose
-from carbonrouter_core.reading.tables import unknown
 from carbonrouter_core.scenario import DEFAULT_GPU_REGIONS, Scenario
 from carbonrouter_core.store.series import own_series_of
+from carbonrouter_core.words import unknown
 
 
 class Problem(NamedTuple):

@@ -17,7 +17,6 @@ from carbonrouter_core.grid.knowledge import known_by_region
 from carbonrouter_core.grid.series import ZoneSeries, intensity_by_region
 from carbonrouter_core.memory import give_back, large_arrays_apart
 from carbonrouter_core.quality.item_response import QualityFit
-from carbonrouter_core.reading.tables import nearest, unknown
 from carbonrouter_core.replay.as_served import run_as_served
 from carbonrouter_core.replay.fairness import raised_floors
 from carbonrouter_core.replay.on_disk import RunOnDisk
@@ -34,6 +33,7 @@ from carbonrouter_core.traces.loading import read_trace
 from carbonrouter_core.traces.placement import PlacedTrace, place
 from carbonrouter_core.traces.schema import Trace
 from carbonrouter_core.traces.training import Training, learn, training_sessions
+from carbonrouter_core.words import nearest, unknown
 
 RULE_FIELDS = ("copies", "idle_s", "quality_floor", "gate_threshold")
 """Scenario fields that decisions go by and nothing else that is prepared."""

@@ -21,12 +21,12 @@ from typing import Any
 
 from carbonrouter_core.errors import ScenarioError
 from carbonrouter_core.fleet.catalog import read_catalog
-from carbonrouter_core.reading.tables import nearest
 from carbonrouter_core.replay.engine import Prepared
 from carbonrouter_core.results.provenance import engine_version
 from carbonrouter_core.scenario import FIELDS, Scenario
 from carbonrouter_core.store.sites import load_catalog
 from carbonrouter_core.traces.builtin import BUILTIN_TRACES
+from carbonrouter_core.words import nearest
 
 LINK_VERSION = 1
 PARAMETER = "s"

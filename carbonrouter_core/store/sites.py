@@ -18,9 +18,9 @@ import pyarrow as pa
 from carbonrouter_core.errors import CatalogError, StoreError
 from carbonrouter_core.fleet.catalog import ASSUMED_PUE, Catalog, Region, read_catalog
 from carbonrouter_core.grid.series import builtin_series
-from carbonrouter_core.reading.tables import unknown
 from carbonrouter_core.store.series import stored_intensity
 from carbonrouter_core.store.store import Store, existing_store, open_store
+from carbonrouter_core.words import unknown
 
 KIND = NAME = "sites"
 

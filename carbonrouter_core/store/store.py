@@ -32,11 +32,11 @@ import pyarrow.parquet as pq
 
 from carbonrouter_core.errors import InputError, StoreError, TraceError
 from carbonrouter_core.reading.database import Users, connect, quiet
-from carbonrouter_core.reading.tables import unknown
 from carbonrouter_core.traces.builtin import BUILTIN_TRACES
 from carbonrouter_core.traces.loading import trace_from_table
 from carbonrouter_core.traces.schema import Trace
 from carbonrouter_core.traces.staging import CANONICAL, Staged
+from carbonrouter_core.words import unknown
 
 FILE_NAME = "carbonrouter.duckdb"
 MEMORY_LIMIT = "700MB"

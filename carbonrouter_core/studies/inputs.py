@@ -14,9 +14,9 @@ from types import MappingProxyType
 from typing import Any
 
 from carbonrouter_core.errors import InputError, ScenarioError
-from carbonrouter_core.reading.tables import unknown
 from carbonrouter_core.scenario import FIELDS, Scenario
 from carbonrouter_core.studies.factors import AS_MEASURED, Factors
+from carbonrouter_core.words import unknown
 
 
 @dataclass(frozen=True)

@@ -16,12 +16,12 @@ import pandas as pd
 from carbonrouter_core.errors import ScenarioError, TraceError
 from carbonrouter_core.paths import data_path
 from carbonrouter_core.quality.item_response import difficulty_spread
-from carbonrouter_core.reading.tables import unknown
 from carbonrouter_core.traces import draws
 from carbonrouter_core.traces.builtin import builtin_trace
 from carbonrouter_core.traces.report import utc_text
 from carbonrouter_core.traces.schema import Trace
 from carbonrouter_core.units import HOURS_PER_DAY, S_PER_DAY, S_PER_HOUR
+from carbonrouter_core.words import unknown
 
 RAGPULSE_CLOCK_START_H = 12
 """Local hour at which the RAGPulse clock starts."""

@@ -9,7 +9,6 @@ from types import MappingProxyType
 from carbonrouter_core.compiled import Array, Record, jit_borrowing
 from carbonrouter_core.errors import ScenarioError
 from carbonrouter_core.fleet.deployments import Fleet
-from carbonrouter_core.reading.tables import unknown
 from carbonrouter_core.routing.kernel import Rules, Turn
 from carbonrouter_core.routing.policies import (
     carbonrouter,
@@ -22,6 +21,7 @@ from carbonrouter_core.routing.policies import (
     round_robin,
     sticky,
 )
+from carbonrouter_core.words import unknown
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,6 @@ from types import MappingProxyType
 
 from carbonrouter_core.errors import TraceError
 from carbonrouter_core.reading.files import Source
-from carbonrouter_core.reading.tables import unknown
 from carbonrouter_core.traces.importers import (
     azure,
     claude_code,
@@ -21,6 +20,7 @@ from carbonrouter_core.traces.importers import (
     wildchat,
 )
 from carbonrouter_core.traces.importers.base import Importer
+from carbonrouter_core.words import unknown
 
 _ALL = (
     own.IMPORTER,

@@ -43,7 +43,7 @@ from carbonrouter_core.routing.kernel import (
 from carbonrouter_core.routing.policies import CODES, policy, reasons
 from carbonrouter_core.scenario import Scenario
 from carbonrouter_core.traces.schema import session_key
-from carbonrouter_core.words import unknown
+from carbonrouter_core.words.names import unknown
 
 DEFAULT_POLICY = "carbonrouter-lookahead"
 DEFAULT_MAX_SESSIONS = 1_000_000

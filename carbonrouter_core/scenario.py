@@ -15,7 +15,7 @@ from carbonrouter_core.grid.knowledge import KNOWLEDGE
 from carbonrouter_core.grid.series import BASES, KINDS
 from carbonrouter_core.traces.placement import GAP_TABLES
 from carbonrouter_core.units import S_PER_DAY
-from carbonrouter_core.words import unknown
+from carbonrouter_core.words.names import unknown
 
 MAX_SHOWN = 80
 """Characters of a wrong value that an error repeats."""

@@ -12,7 +12,7 @@ from typing import Any
 from carbonrouter_core.errors import InputError, ScenarioError
 from carbonrouter_core.routing.policies import policy
 from carbonrouter_core.scenario import FIELDS, PRESETS, Scenario, preset
-from carbonrouter_core.words import unknown
+from carbonrouter_core.words.names import unknown
 
 
 def add_scenario_options(parser: argparse.ArgumentParser) -> None:

@@ -24,7 +24,7 @@ from carbonrouter_core.studies.seasons import (
     usable_starts,
 )
 from carbonrouter_core.units import mass_scale
-from carbonrouter_core.words import unknown
+from carbonrouter_core.words.names import unknown
 
 POLICIES = ("carbonrouter-lookahead", "carbonrouter")
 KNOWLEDGE_POLICIES = ("carbonrouter-lookahead", "cleanest-region")

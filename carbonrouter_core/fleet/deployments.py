@@ -20,7 +20,7 @@ from carbonrouter_core.fleet.catalog import Catalog, EnergyCurve, Gpu, Model, Re
 from carbonrouter_core.quality.item_response import ability_from_accuracy
 from carbonrouter_core.scenario import DEFAULT_GPU_REGIONS, Scenario
 from carbonrouter_core.traces.schema import Trace
-from carbonrouter_core.words import unknown
+from carbonrouter_core.words.names import unknown
 
 T = TypeVar("T")
 

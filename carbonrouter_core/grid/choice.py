@@ -19,7 +19,7 @@ from carbonrouter_core.errors import IntensityError
 from carbonrouter_core.grid.knowledge import USUAL_DAYS, seconds_before
 from carbonrouter_core.grid.series import ZoneSeries, builtin_series, utc_text
 from carbonrouter_core.units import S_PER_DAY, S_PER_HOUR
-from carbonrouter_core.words import unknown
+from carbonrouter_core.words.names import unknown
 
 if TYPE_CHECKING:
     from carbonrouter_core.scenario import Scenario

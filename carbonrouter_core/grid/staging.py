@@ -34,7 +34,7 @@ from carbonrouter_core.reading.numbers import G_PER_KWH, Numbers, read_numbers
 from carbonrouter_core.reading.times import read_times, time_zone
 from carbonrouter_core.traces.report import MAX_PLACES, Findings
 from carbonrouter_core.units import S_PER_HOUR
-from carbonrouter_core.words import nearest
+from carbonrouter_core.words.names import nearest
 
 MOST_G_PER_KWH = 2000.0
 """No grid emits more: oil-fired plants alone come to about 1,200 g/kWh."""

@@ -15,7 +15,7 @@ import pandas as pd
 
 from carbonrouter_core.errors import IntensityError
 from carbonrouter_core.units import S_PER_DAY, S_PER_HOUR
-from carbonrouter_core.words import unknown
+from carbonrouter_core.words.names import unknown
 
 FIRST_S, LAST_S = 946_684_800, 4_102_444_800
 """2000-01-01 and 2100-01-01 UTC: a time outside is wrong, or in another unit."""

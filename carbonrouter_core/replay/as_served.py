@@ -25,7 +25,7 @@ from carbonrouter_core.routing import kv_cache
 from carbonrouter_core.routing.policies import AS_SERVED, reasons
 from carbonrouter_core.traces.placement import PlacedTrace
 from carbonrouter_core.traces.schema import Trace
-from carbonrouter_core.words import unknown
+from carbonrouter_core.words.names import unknown
 
 if TYPE_CHECKING:
     from carbonrouter_core.replay.engine import Prepared

@@ -15,7 +15,7 @@ from carbonrouter_core.fleet.deployments import does_not_fit, no_energy, no_gpu,
 from carbonrouter_core.grid.choice import OwnSeries, candidates, choose
 from carbonrouter_core.scenario import DEFAULT_GPU_REGIONS, Scenario
 from carbonrouter_core.store.series import own_series_of
-from carbonrouter_core.words import unknown
+from carbonrouter_core.words.names import unknown
 
 
 class Problem(NamedTuple):

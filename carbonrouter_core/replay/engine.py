@@ -33,7 +33,7 @@ from carbonrouter_core.traces.loading import read_trace
 from carbonrouter_core.traces.placement import PlacedTrace, place
 from carbonrouter_core.traces.schema import Trace
 from carbonrouter_core.traces.training import Training, learn, training_sessions
-from carbonrouter_core.words import nearest, unknown
+from carbonrouter_core.words.names import nearest, unknown
 
 RULE_FIELDS = ("copies", "idle_s", "quality_floor", "gate_threshold")
 """Scenario fields that decisions go by and nothing else that is prepared."""

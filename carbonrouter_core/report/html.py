@@ -15,7 +15,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from carbonrouter_core import words as fmt
 from carbonrouter_core.errors import InputError
 from carbonrouter_core.grid.knowledge import MEANING as KNOWLEDGE_MEANING
 from carbonrouter_core.report import sources
@@ -37,6 +36,7 @@ from carbonrouter_core.results.comparison import Comparison, Interval, gap_close
 from carbonrouter_core.routing.policies import BASELINE, OPTIMUM, policy
 from carbonrouter_core.scenario import FIELDS, Scenario
 from carbonrouter_core.units import HOURS_PER_DAY, S_PER_DAY, S_PER_HOUR
+from carbonrouter_core.words import figures as fmt
 
 BOUND = "free-migration"
 REPORT_POLICIES = ("faircarbon-full-prompt", "sticky", "carbonrouter", BOUND)

@@ -26,7 +26,7 @@ from carbonrouter_core.results.provenance import engine_version
 from carbonrouter_core.scenario import FIELDS, Scenario
 from carbonrouter_core.store.sites import load_catalog
 from carbonrouter_core.traces.builtin import BUILTIN_TRACES
-from carbonrouter_core.words import nearest
+from carbonrouter_core.words.names import nearest
 
 LINK_VERSION = 1
 PARAMETER = "s"

@@ -11,8 +11,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 
-from carbonrouter_core import words as fmt
 from carbonrouter_core.report.colours import PART_COLOURS, PART_NAMES, policy_colour
+from carbonrouter_core.words import figures as fmt
 
 WIDTH = 680
 """Width of a chart in its own units; on paper 180 mm."""

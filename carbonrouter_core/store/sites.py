@@ -20,7 +20,7 @@ from carbonrouter_core.fleet.catalog import ASSUMED_PUE, Catalog, Region, read_c
 from carbonrouter_core.grid.series import builtin_series
 from carbonrouter_core.store.series import stored_intensity
 from carbonrouter_core.store.store import Store, existing_store, open_store
-from carbonrouter_core.words import unknown
+from carbonrouter_core.words.names import unknown
 
 KIND = NAME = "sites"
 

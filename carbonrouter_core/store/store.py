@@ -36,7 +36,7 @@ from carbonrouter_core.traces.builtin import BUILTIN_TRACES
 from carbonrouter_core.traces.loading import trace_from_table
 from carbonrouter_core.traces.schema import Trace
 from carbonrouter_core.traces.staging import CANONICAL, Staged
-from carbonrouter_core.words import unknown
+from carbonrouter_core.words.names import unknown
 
 FILE_NAME = "carbonrouter.duckdb"
 MEMORY_LIMIT = "700MB"

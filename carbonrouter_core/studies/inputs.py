@@ -16,7 +16,7 @@ from typing import Any
 from carbonrouter_core.errors import InputError, ScenarioError
 from carbonrouter_core.scenario import FIELDS, Scenario
 from carbonrouter_core.studies.factors import AS_MEASURED, Factors
-from carbonrouter_core.words import unknown
+from carbonrouter_core.words.names import unknown
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ from carbonrouter_core.traces.builtin import builtin_trace
 from carbonrouter_core.traces.report import utc_text
 from carbonrouter_core.traces.schema import Trace
 from carbonrouter_core.units import HOURS_PER_DAY, S_PER_DAY, S_PER_HOUR
-from carbonrouter_core.words import unknown
+from carbonrouter_core.words.names import unknown
 
 RAGPULSE_CLOCK_START_H = 12
 """Local hour at which the RAGPulse clock starts."""

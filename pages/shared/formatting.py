@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from carbonrouter_core.words import (
+from carbonrouter_core.words.figures import (
     MINUS,
     NARROW,
     NOT_AVAILABLE,

@@ -17,10 +17,10 @@ import pytest
 from playwright.sync_api import sync_playwright
 
 from carbonrouter_core import InputError, Scenario, load_catalog, run_policy
-from carbonrouter_core import words as fmt
 from carbonrouter_core.report import html_report, svg_charts
 from carbonrouter_core.report.sources import built_in_sources
 from carbonrouter_core.results.comparison import Comparison
+from carbonrouter_core.words import figures as fmt
 from tests.hand_made import Costs, T, make_catalog, make_trace, make_world
 
 MADE = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)

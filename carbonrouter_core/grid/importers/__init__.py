@@ -9,7 +9,7 @@ from carbonrouter_core.errors import IntensityError
 from carbonrouter_core.grid.importers import electricity_maps, own, uk_carbon_intensity, watttime
 from carbonrouter_core.grid.importers.base import IntensityImporter
 from carbonrouter_core.reading.files import Source
-from carbonrouter_core.words import unknown
+from carbonrouter_core.words.names import unknown
 
 _ALL = (
     electricity_maps.IMPORTER,

@@ -21,7 +21,7 @@ from carbonrouter_core.routing.policies import (
     round_robin,
     sticky,
 )
-from carbonrouter_core.words import unknown
+from carbonrouter_core.words.names import unknown
 
 
 @dataclass(frozen=True)

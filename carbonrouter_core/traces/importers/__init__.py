@@ -20,7 +20,7 @@ from carbonrouter_core.traces.importers import (
     wildchat,
 )
 from carbonrouter_core.traces.importers.base import Importer
-from carbonrouter_core.words import unknown
+from carbonrouter_core.words.names import unknown
 
 _ALL = (
     own.IMPORTER,

@@ -6,9 +6,7 @@ A figure that does not exist (a saving against 0 g, a mean over no turn) reads "
 
 from __future__ import annotations
 
-import difflib
 import math
-from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
 from carbonrouter_core import units
@@ -173,18 +171,3 @@ def between(low_percent: float | None, high_percent: float | None) -> str:
     if high_percent <= 0:
         return f"{number(-high_percent, 1)} to {percent(-low_percent)} more"
     return f"{percent(-low_percent)} more to {percent(high_percent)} less"
-
-
-def nearest(word: str, names: Iterable[str], count: int = 3) -> str:
-    """The ``count`` names most like ``word``, for the end of an error: "a, b, c".
-
-    The first six names where none is like it.
-    """
-    by_fold = {name.casefold(): name for name in names}
-    close = difflib.get_close_matches(word.strip().casefold(), by_fold, n=count, cutoff=0.4)
-    return ", ".join([by_fold[fold] for fold in close] or sorted(by_fold.values())[:6])
-
-
-def unknown(kind: str, word: str, names: Collection[str]) -> str:
-    """The sentence for a name that is not among ``names``: "Unknown policy 'stick'. ..."."""
-    return f"Unknown {kind} {word!r}. Nearest known: {nearest(word, names)}."

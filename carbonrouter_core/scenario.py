@@ -27,7 +27,7 @@ COPIES = ("latest", "all")
 CEILING_ON = ("latency", "ttft")
 
 DEFAULT_GPU_REGIONS = {"B200-180GB": ("europe-west3",)}
-"""New GPUs are not everywhere (DESIGN §9)."""
+"""New GPUs are not everywhere (docs/design.md, section 9)."""
 
 
 NO_OBJECT = "A scenario is a JSON object of fields and values."
@@ -43,7 +43,7 @@ def _field(default: Any, meaning: str, unit: str = "", **limits: Any) -> Any:
 
 @dataclass(frozen=True)
 class Scenario:
-    """All inputs of a run; the defaults are preset Paper (DESIGN §9).
+    """All inputs of a run; the defaults are preset Paper (docs/design.md, section 9).
 
     Making one checks each field by itself and raises :class:`ScenarioError` naming field and
     range; whether the choices can be run together is checked where they meet the catalog.
@@ -336,7 +336,7 @@ PRESETS: Mapping[str, Scenario] = MappingProxyType(
         "Long-lived cache": Scenario(name="Long-lived cache", copies="all", idle_s=3600.0),
     }
 )
-"""The cache presets of DESIGN §6; all else is as in Paper."""
+"""The cache presets of docs/design.md, section 6; all else is as in Paper."""
 
 
 def preset(name: str) -> Scenario:

@@ -22,7 +22,7 @@ from carbonrouter_core.paths import data_path
 from carbonrouter_core.reading.tables import Column, read_table
 
 ASSUMED_PUE = 1.20
-"""PUE of a site that publishes none (DESIGN §4); always shown as assumed."""
+"""PUE of a site that publishes none (docs/design.md, section 4); always shown as assumed."""
 
 TINY = 1e-12
 
@@ -130,7 +130,7 @@ class Region:
 
     @property
     def utc_offset_h(self) -> int:
-        """Hours from UTC by longitude (DESIGN §6); no daylight saving."""
+        """Hours from UTC by longitude (docs/design.md, section 6); no daylight saving."""
         return round(self.longitude / 15)
 
 

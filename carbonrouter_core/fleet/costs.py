@@ -1,9 +1,11 @@
-"""Energy, carbon and latency of serving one turn: the only place with physics (DESIGN §5).
+"""Energy, carbon and latency of serving one turn: the only place with physics.
+
+Formulas: docs/design.md, section 5.
 
 Scalars in, scalars out, compiled, so that the routing kernel, the accounting and the tests
 call the same lines. Tokens may be fractions where a mean is meant.
 
-Sources of the constants: DESIGN §5; the energy points are ML.ENERGY measurements
+Sources of the constants: the same section; the energy points are ML.ENERGY measurements
 (``data/README.md``).
 """
 

@@ -2,7 +2,7 @@
 
 Times are seconds since 1970-01-01 UTC. A series has one resolution; between the midpoints
 of intervals of three hours or more it is read linearly, finer series hold a step
-(DESIGN §6). A time that a series does not cover is an error, never a default.
+(docs/design.md, section 6). A time that a series does not cover is an error, never a default.
 """
 
 from __future__ import annotations

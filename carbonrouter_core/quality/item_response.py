@@ -1,4 +1,4 @@
-"""Predicted quality of an answer, and the difficulty of a prompt (DESIGN §7).
+"""Predicted quality of an answer, and the difficulty of a prompt (docs/design.md, section 7).
 
 A model of ability theta answers a prompt of difficulty b well with probability
 q = sigma(k * (theta - b)): a one-parameter item response (Rasch) model, all in logits.
@@ -59,7 +59,8 @@ def predicted_quality(theta: npt.ArrayLike, difficulty: npt.ArrayLike, k: float)
     """Probability of a good answer, sigma(k * (theta - difficulty)), in [0, 1].
 
     ``theta`` (ability) and ``difficulty`` are in logits and broadcast against each other; the
-    result has their common shape. Source: DESIGN §7; slope ``k`` as in :class:`QualityFit`.
+    result has their common shape. Slope ``k`` as in :class:`QualityFit`. Source:
+    docs/design.md, section 7.
     """
     return _logistic(k * (np.asarray(theta, float) - np.asarray(difficulty, float)))
 

@@ -1,7 +1,8 @@
 """What the difficulties of a session so far say of the turns to come.
 
 A session has a level of its own, around which its turns scatter. What look-ahead expects of the
-turns to come departs from the gate's session effect plus noise (DESIGN §8) in two ways:
+turns to come differs from the gate's session effect plus noise (docs/design.md, section 8) in
+two ways:
 
 * the level **drifts**: each turn, earlier ones count ``memory`` times what they did (1: all
   alike), so that a conversation that has turned to easier questions is soon taken for an easy one;

@@ -369,7 +369,7 @@ def _replay(
 def charge(
     fleet: Fleet, k: float, placed: PlacedTrace, intensity: np.ndarray, decisions: Decisions
 ) -> Charges:
-    """What ``decisions`` come to, with the true output lengths (DESIGN §5).
+    """What ``decisions`` come to, with the true output lengths (docs/design.md, section 5).
 
     ``k``: IRT slope; ``intensity`` as in :func:`replay`.
     """

@@ -14,7 +14,8 @@ ROUNDING = 1e-9
 def below_floor_turns(run: Comparison, policy_id: str) -> int:
     """Served turns whose predicted quality is below the scenario's floor.
 
-    A router serves such a turn only where no model that fits reaches the floor (DESIGN §8).
+    A router serves such a turn only if no model that fits reaches the floor (docs/design.md,
+    section 7).
     """
     quality = run.runs[policy_id].charges.quality
     return int(np.sum(quality < run.prepared.scenario.quality_floor - ROUNDING))

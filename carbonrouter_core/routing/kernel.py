@@ -21,7 +21,7 @@ from carbonrouter_core.traces.training import Training
 from carbonrouter_core.units import J_PER_KWH
 
 GATE_QUANTILES = 9
-"""Equally likely difficulties of the next turn that the gate looks at (DESIGN §8)."""
+"""Equally likely difficulties of the next turn in the gate (docs/design.md, section 8)."""
 
 
 class Rules(NamedTuple):

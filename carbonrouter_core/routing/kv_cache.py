@@ -1,4 +1,4 @@
-"""Where a session's KV cache is live (DESIGN §6).
+"""Where a session's KV cache is live (docs/design.md, section 6).
 
 The state of one session is two arrays over the deployments: ``cached`` (tokens of its
 context that each holds) and ``last_s`` (start of the last turn served there). Compiled; the

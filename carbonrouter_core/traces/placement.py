@@ -1,7 +1,7 @@
 """Placing a trace in time: when each session starts, from where, and what it does not bring.
 
-DESIGN §6. One stream of draws a purpose, keyed by session (:mod:`.draws`), so that a session
-is placed the same whatever other sessions there are.
+Rules: docs/design.md, section 6. One stream of draws a purpose, keyed by session (:mod:`.draws`):
+a session is placed the same whatever other sessions there are.
 """
 
 from __future__ import annotations

@@ -66,7 +66,9 @@ CANONICAL = pa.schema(
         ("difficulty", pa.float64()),
     ]
 )
-"""The canonical schema of a trace, one row a turn, sessions together and in order (DESIGN §6).
+"""The canonical schema of a trace: one row a turn, sessions together and in order.
+
+Source: docs/design.md, section 6.
 
 At most one of ``t_s`` (since the session's start), ``start_s`` (since the window's start) and
 ``start_utc`` (UTC, though its type does not say so) is filled; observed columns, user region and

@@ -1,4 +1,7 @@
-"""What a router may learn from past traffic: statistics of a trace's training half (DESIGN §5)."""
+"""What a router may learn from past traffic: statistics of a trace's training half.
+
+Source: docs/design.md, section 5.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,8 @@ from carbonrouter_core.traces.placement import PlacedTrace
 LEARN_SESSIONS = 50_000
 """Sessions learned from at most: more would change the statistics by less than their digits."""
 MIN_AT_RISK = 50
-"""Turn counts with fewer training sessions at risk share one survival value (DESIGN §8)."""
+"""Turn counts with fewer training sessions at risk share one survival value (docs/design.md,
+section 8)."""
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,6 @@
-"""Fit the predictor of prompt difficulty (DESIGN §7) and write its tables into ``data/``.
+"""Fit the predictor of prompt difficulty and write its tables into ``data/``.
+
+Method: docs/design.md, section 7.
 
     python data/build/fit_difficulty.py
 

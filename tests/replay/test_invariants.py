@@ -1,4 +1,4 @@
-"""What must always hold (DESIGN §10), on random small traces and scenarios."""
+"""What must always hold (docs/design.md, section 10), on random small traces and scenarios."""
 
 from __future__ import annotations
 

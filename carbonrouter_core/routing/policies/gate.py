@@ -1,4 +1,4 @@
-"""The gate: hold a session that would only come straight back (DESIGN §8).
+"""The gate: hold a session that would only come straight back (docs/design.md, section 8).
 
 A move from home is held back if p_back >= threshold and p_back · rebuild > saving, where
 

@@ -144,6 +144,11 @@ def joined(parts: list[str]) -> str:
     return f"{', '.join(parts[:-1])} and {parts[-1]}"
 
 
+def sentence_case(text: str) -> str:
+    """``text`` with its first letter large and the others as they are."""
+    return text[:1].upper() + text[1:]
+
+
 def change_percent(value: float, reference: float) -> float | None:
     """How much ``value`` lies above ``reference``, in percent; None where that has no meaning."""
     if not known(value) or not known(reference) or reference == 0:

@@ -11,9 +11,9 @@ import pandas as pd
 import plotly.graph_objects as go
 
 from carbonrouter_core.results.tradeoffs import SHARES
+from carbonrouter_core.words import figures as fmt
 from pages.compare.sides import Scale, Side
 from pages.shared import charts, state, theme
-from pages.shared import formatting as fmt
 from pages.shared.charts import Chart
 
 HEIGHT = 400

@@ -10,8 +10,8 @@ import streamlit as st
 import carbonrouter_core as core
 from pages.compare import sides
 from pages.compare.sides import Side
-from pages.shared import formatting as fmt
 from pages.shared import kept, kept_figures, page, replays, saved, theme
+from pages.shared.markdown import plain
 
 MODES = {"policies": "Policies on this scenario", "scenarios": "Scenarios under one policy"}
 MODE, SCENARIOS = "compare-mode", "compare-scenarios"
@@ -145,7 +145,7 @@ def _run(jobs: Jobs) -> list[Side]:
     stopped: list[replays.StoppedError] = []
     bar, waiting = st.empty(), st.empty()
     for number, (name, job) in enumerate(jobs):
-        bar.progress(number / len(jobs), f"{number} of {len(jobs)} done; now {fmt.plain(name)}")
+        bar.progress(number / len(jobs), f"{number} of {len(jobs)} done; now {plain(name)}")
         try:
             with waiting:
                 found.append(job())

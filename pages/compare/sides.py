@@ -16,7 +16,7 @@ from carbonrouter_core.replay.simulation import Progress
 from carbonrouter_core.results.breakdowns import DIMENSIONS, breakdown
 from carbonrouter_core.results.comparison import bootstrap_saving
 from carbonrouter_core.results.tradeoffs import distribution, pareto_front
-from pages.shared import formatting as fmt
+from carbonrouter_core.words import figures as fmt
 from pages.shared import kept_figures, replays, theme
 
 WAITS = ("ttft_ms", "latency_ms")

@@ -9,9 +9,9 @@ from html import escape
 import pandas as pd
 
 from carbonrouter_core.results.breakdowns import differences
+from carbonrouter_core.words import figures as fmt
 from pages.compare.charts import signed
 from pages.compare.sides import Scale, Side
-from pages.shared import formatting as fmt
 from pages.shared import state
 
 

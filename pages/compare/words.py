@@ -7,9 +7,9 @@ from html import escape
 
 import streamlit as st
 
+from carbonrouter_core.words import figures as fmt
 from pages.compare import sides
 from pages.compare.sides import Scale, Side
-from pages.shared import formatting as fmt
 from pages.shared import state
 
 NOTHING = (

@@ -12,8 +12,8 @@ import plotly.graph_objects as go
 from carbonrouter_core import units
 from carbonrouter_core.studies.planning import HourlyLoad
 from carbonrouter_core.units import Scale
+from carbonrouter_core.words import figures as fmt
 from pages.shared import charts, state, theme
-from pages.shared import formatting as fmt
 from pages.shared.charts import Chart
 from pages.shared.grid_charts import REGION_COLOURS
 

@@ -12,8 +12,8 @@ from carbonrouter_core import units
 from carbonrouter_core.studies import planning
 from carbonrouter_core.studies.planning import PROFILE_DAYS, HourlyLoad, YearProjection
 from carbonrouter_core.units import HOURS_PER_DAY, Scale
+from carbonrouter_core.words import figures as fmt
 from pages.energy_planning.choice import Choice
-from pages.shared import formatting as fmt
 from pages.shared import state, theme
 
 CLEANEST_HOURS = 4

@@ -11,9 +11,9 @@ from carbonrouter_core.studies import planning
 from carbonrouter_core.studies.seasons import usable_starts
 from carbonrouter_core.studies.sweep import Question
 from carbonrouter_core.units import S_PER_DAY
+from carbonrouter_core.words import figures as fmt
 from pages.energy_planning import words
 from pages.energy_planning.choice import Choice, policies
-from pages.shared import formatting as fmt
 from pages.shared import kept, page, sweep_jobs, sweep_progress
 from pages.shared.sweep_jobs import Asked, Run
 

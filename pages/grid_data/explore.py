@@ -20,8 +20,9 @@ from carbonrouter_core.grid.calendar import (
 from carbonrouter_core.grid.choice import source_of
 from carbonrouter_core.grid.series import ZoneSeries
 from carbonrouter_core.studies.seasons import offered_series
+from carbonrouter_core.words import figures as fmt
 from pages.shared import charts, grid_charts, page, state
-from pages.shared import formatting as fmt
+from pages.shared.markdown import plain
 
 
 def chosen_series(scenario: core.Scenario) -> dict[str, ZoneSeries]:
@@ -142,7 +143,7 @@ def _offer_windows(scenario: core.Scenario, days: pd.DataFrame, city: str) -> No
     for word, row in (("Cleanest", means.idxmin()), ("Dirtiest", means.idxmax())):
         start = starts[row]
         buttons.button(
-            f"{word} {fmt.plural(length, 'day')} of {fmt.plain(city)}: from {start}, "
+            f"{word} {fmt.plural(length, 'day')} of {plain(city)}: from {start}, "
             f"{fmt.number(means[row])} g/kWh",
             on_click=_use,
             args=({"window_start": start},),

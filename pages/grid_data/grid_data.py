@@ -8,8 +8,8 @@ import carbonrouter_core as core
 from carbonrouter_core.grid.importers import INTENSITY_IMPORTERS
 from carbonrouter_core.grid.staging import StagedIntensity
 from pages.grid_data import explore, imports, jobs, runs, sites
-from pages.shared import formatting as fmt
 from pages.shared import job_watch, page, trace_jobs
+from pages.shared.markdown import plain
 
 JOB, CHECKED = "grid_job", "grid_checked"
 
@@ -43,7 +43,7 @@ def collect(job: trace_jobs.Job) -> None:
     except trace_jobs.CancelledError:
         st.info("Stopped; nothing was stored.")
     except core.CarbonRouterError as error:
-        st.error(fmt.plain(str(error)), icon=":material/block:")
+        st.error(plain(str(error)), icon=":material/block:")
     else:
         if isinstance(result, StagedIntensity):
             st.session_state[CHECKED] = result

@@ -23,8 +23,9 @@ from carbonrouter_core.store.series import (
     stored_intensity,
 )
 from carbonrouter_core.store.sites import known_zones, stranded_by
-from pages.shared import formatting as fmt
+from carbonrouter_core.words import figures as fmt
 from pages.shared import kept_figures, page
+from pages.shared.markdown import plain
 from pages.traffic_data.traces import KIND_NAMES
 
 AS_THE_FILE = "As the file says"
@@ -99,7 +100,7 @@ def show_report(report: IntensityReport) -> None:
         )
     else:
         st.success("The file is sound and can be stored.", icon=":material/check_circle:")
-    st.markdown(f"**{fmt.plain(report.format_label)}**: {fmt.plain(report.format_reason)}.")
+    st.markdown(f"**{plain(report.format_label)}**: {plain(report.format_reason)}.")
     figures = st.container(horizontal=True, key="grid-figures")
     for label, value in (
         ("Rows read", report.rows_read),
@@ -109,9 +110,9 @@ def show_report(report: IntensityReport) -> None:
     ):
         figures.metric(label, fmt.number(value), width="content")
     facts = [*report.facts.items(), ("Source", report.source), ("Licence", report.licence)]
-    st.markdown("\n".join(f"- {name}: {fmt.plain(str(value))}" for name, value in facts))
+    st.markdown("\n".join(f"- {name}: {plain(str(value))}" for name, value in facts))
     for guess in report.guesses:
-        st.markdown(f"- Assumed: {fmt.plain(guess)}")
+        st.markdown(f"- Assumed: {plain(guess)}")
     if report.series:
         st.dataframe(
             pd.DataFrame(
@@ -169,10 +170,10 @@ def decide(staged: StagedIntensity) -> bool:
         try:
             stored_as = save_intensity(staged, name)
         except CarbonRouterError as error:
-            st.error(fmt.plain(str(error)), icon=":material/block:")
+            st.error(plain(str(error)), icon=":material/block:")
             return False
         kept_figures.forget()  # figures are kept by scenario, and the scenario has not changed
-        st.toast(f"Stored as {fmt.plain(stored_as)}")
+        st.toast(f"Stored as {plain(stored_as)}")
         return True
     return bool(buttons.button("Discard", key="grid-discard"))
 
@@ -193,7 +194,7 @@ def show_stored() -> None:
     found, locked = stored()
     st.html('<h2 class="cr-title">Your own series</h2>')
     if locked:
-        st.warning(fmt.plain(locked), icon=":material/lock:")
+        st.warning(plain(locked), icon=":material/lock:")
     if not found:
         page.note(
             "None is stored. A series of yours goes before the built-in one of its zone wherever "
@@ -209,17 +210,17 @@ def show_stored() -> None:
         for series in load_intensity(name):
             first, last = whole_days(series)
             days = daily_means(series, first, min(last, first + timedelta(days=PREVIEW_DAYS - 1)))
-            st.markdown(f"{fmt.plain(series.zone)}, {series.kind}, {series.basis}")
+            st.markdown(f"{plain(series.zone)}, {series.kind}, {series.basis}")
             st.dataframe(
                 days.round(3), hide_index=True, key=f"grid-days-{series.zone}-{series.basis}"
             )
         page.note(f"At most {PREVIEW_DAYS} whole days (UTC) are shown.")
     with st.popover("Delete"):
-        st.markdown(f"Delete **{fmt.plain(name)}**? Built-in series of its zones are used again.")
+        st.markdown(f"Delete **{plain(name)}**? Built-in series of its zones are used again.")
         stranded = stranded_by(name)
         for site, zone in stranded.items():
             st.warning(
-                f"Your site {fmt.plain(site)} stands on {fmt.plain(zone)}, which has no other "
+                f"Your site {plain(site)} stands on {plain(zone)}, which has no other "
                 "carbon intensity. Delete the site first, or bring another series of its zone.",
                 icon=":material/warning:",
             )

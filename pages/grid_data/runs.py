@@ -10,9 +10,10 @@ import streamlit as st
 import carbonrouter_core as core
 from carbonrouter_core.grid.knowledge import MEANING
 from carbonrouter_core.studies.seasons import KnowledgeResult, WindowResult, seasons
+from carbonrouter_core.words import figures as fmt
 from pages.grid_data import jobs
 from pages.shared import charts, grid_charts, kept_figures, page, state, theme
-from pages.shared import formatting as fmt
+from pages.shared.markdown import plain
 
 SEASONS, KNOWLEDGE = "grid-seasons", "grid-knowledge"
 """Where the results of a tab are kept, with the scenario and router they belong to."""
@@ -56,7 +57,7 @@ def _seasons(results: Sequence[WindowResult], *, present: bool) -> None:
     labels = [f"from {one.start}" for one in results]
     for label, one in zip(labels, results, strict=True):
         if one.problem:
-            st.warning(f"{label}: {fmt.plain(one.problem)}", icon=":material/event:")
+            st.warning(f"{label}: {plain(one.problem)}", icon=":material/event:")
             continue
         rows += [
             {"label": label, "policy": policy, **saving._asdict()}

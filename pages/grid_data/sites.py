@@ -10,8 +10,8 @@ from carbonrouter_core.fleet.catalog import ASSUMED_PUE
 from carbonrouter_core.grid.series import builtin_series
 from carbonrouter_core.store.sites import add_site, delete_site, known_zones, own_sites
 from pages.grid_data import imports
-from pages.shared import formatting as fmt
 from pages.shared import kept_figures, page, state
+from pages.shared.markdown import plain
 
 
 def table() -> pd.DataFrame:
@@ -89,9 +89,9 @@ def _add() -> None:
         try:
             site = add_site(name, zone, latitude, longitude, pue)
         except core.CarbonRouterError as error:
-            st.error(fmt.plain(str(error)), icon=":material/block:")
+            st.error(plain(str(error)), icon=":material/block:")
             return
-        st.toast(f"Added {fmt.plain(site.city)}")
+        st.toast(f"Added {plain(site.city)}")
         st.rerun()
 
 

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 import streamlit as st
 
 import carbonrouter_core as core
-from pages.shared import formatting as fmt
 from pages.shared import page
+from pages.shared.markdown import plain
 
 OWN_CHOICE = "A turn of your choice"
 
@@ -25,7 +25,7 @@ def ask(run: core.Comparison, examples: Mapping[str, int]) -> int | None:
     left, right = st.columns([3, 1])
     name = left.text_input("Session id", trace.session_ids[0], key="method-session").strip()
     if name not in trace.session_ids:
-        first = fmt.plain(trace.session_ids[0])
+        first = plain(trace.session_ids[0])
         st.warning(f"No session has this id; an id of this data set looks like {first}.")
         return None
     session = trace.session_ids.index(name)

@@ -13,7 +13,7 @@ from html import escape
 
 from carbonrouter_core.fleet import costs
 from carbonrouter_core.results.worked_turn import WorkedCandidate, WorkedTurn
-from pages.shared import formatting as fmt
+from carbonrouter_core.words import figures as fmt
 
 INPUT_DIGITS = 12
 """Significant digits of what a sum begins with: tables, token counts."""

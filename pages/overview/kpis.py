@@ -11,7 +11,7 @@ from html import escape
 import pandas as pd
 
 import carbonrouter_core as core
-from pages.shared import formatting as fmt
+from carbonrouter_core.words import figures as fmt
 
 TURNS_OF_REFERENCE = 1_000_000
 

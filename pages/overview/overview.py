@@ -9,9 +9,9 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 import carbonrouter_core as core
+from carbonrouter_core.words import figures as fmt
 from pages.overview import kpis, newcomers, readings, site_maps
 from pages.shared import answer, charts, kept_figures, page, replays
-from pages.shared import formatting as fmt
 
 REDRAW_S = 1.0
 """Bars that take longer than this to come are drawn as they come."""

@@ -9,8 +9,8 @@ import streamlit as st
 
 import carbonrouter_core as core
 from carbonrouter_core.replay.simulation import Progress
+from carbonrouter_core.words import figures as fmt
 from pages.shared import answer, kept_figures, page, replays, theme
-from pages.shared import formatting as fmt
 
 FULL_PROMPT = "faircarbon-full-prompt"
 HEADS = ("All sessions", "Over 30 turns", "Half not learned from")

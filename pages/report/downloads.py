@@ -10,10 +10,11 @@ import streamlit as st
 import carbonrouter_core as core
 from carbonrouter_core.report.html import REPORT_POLICIES
 from carbonrouter_core.traces.builtin import BUILTIN_TRACES
+from carbonrouter_core.words import figures as fmt
 from pages.report import jobs
 from pages.report.jobs import Built, CancelledError, Job
-from pages.shared import formatting as fmt
 from pages.shared import job_watch, kept_figures, page, theme
+from pages.shared.markdown import plain
 
 JOB, DONE = "report-job", "report-built"
 POLICIES = "report-policies"
@@ -147,7 +148,7 @@ def collect() -> object | None:
         st.info("Stopped; nothing was written.")
         return None
     except core.CarbonRouterError as error:
-        st.error(fmt.plain(str(error)), icon=":material/block:")
+        st.error(plain(str(error)), icon=":material/block:")
         return None
     if isinstance(result, Built):
         st.session_state.setdefault(DONE, {})[running.kind] = (running.key, result)

@@ -11,10 +11,11 @@ import streamlit as st
 import carbonrouter_core as core
 from carbonrouter_core.report import kept_runs
 from carbonrouter_core.store.store import MAX_NAME, MAX_NOTE, StoredRun, existing_store, open_store
+from carbonrouter_core.words import figures as fmt
 from pages.report import jobs
 from pages.report.downloads import JOB, Running
-from pages.shared import formatting as fmt
 from pages.shared import job_watch, kept_figures, page, state, theme
+from pages.shared.markdown import plain
 
 CHOSEN, SECOND, TOLD = "run-chosen", "run-second", "run-told"
 COMPARED_FIGURES = {
@@ -37,12 +38,12 @@ def draw(shown: page.Page) -> None:
         "that it can be computed again and any difference be seen."
     )
     if told := st.session_state.pop(TOLD, ""):
-        st.success(fmt.plain(told))
+        st.success(plain(told))
     try:
         store = existing_store()
         kept = store.runs() if store else []
     except core.StoreError as error:
-        st.warning(fmt.plain(str(error)), icon=":material/lock:")
+        st.warning(plain(str(error)), icon=":material/lock:")
         return
     _keep(shown)
     running: Running | None = st.session_state.get(JOB)
@@ -70,7 +71,7 @@ def say(text: str) -> None:
 def tell(check: kept_runs.Check) -> None:
     """What became of a run that was computed again."""
     same = check.same_decisions and not check.changed
-    (st.success if same else st.warning)(fmt.plain(str(check)))
+    (st.success if same else st.warning)(plain(str(check)))
 
 
 def _by_id(kept: Sequence[StoredRun], run_id: int) -> StoredRun:
@@ -127,7 +128,7 @@ def _facts(run: StoredRun) -> None:
             text += f" ({fmt.less_or_more(saving)} than FairCarbon)"
         said.append(text)
     hashes = ", ".join(f"{name} {value[:12]}" for name, value in run.data_hashes.items())
-    st.caption(fmt.plain(f"{'; '.join(said)}. Run {summary.get('run_id', '')}; {hashes}."))
+    st.caption(plain(f"{'; '.join(said)}. Run {summary.get('run_id', '')}; {hashes}."))
 
 
 def _actions(run: StoredRun) -> None:
@@ -143,7 +144,7 @@ def _actions(run: StoredRun) -> None:
         st.text_area("Note", run.note, max_chars=MAX_NOTE, key=f"run-note-{run.id}")
         st.button("Save", on_click=_rename, args=(run.id,), key="run-rename")
     with bar.popover("Delete"):
-        st.markdown(f"Delete run {run.id}, **{fmt.plain(run.name)}**, with its decisions?")
+        st.markdown(f"Delete run {run.id}, **{plain(run.name)}**, with its decisions?")
         st.button("Yes, delete it", on_click=_delete, args=(run,), key="run-delete")
 
 
@@ -201,9 +202,9 @@ def _compare(kept: Sequence[StoredRun], run: StoredRun) -> None:
         for name, (was, now) in found.inputs.items()
         if name in core.FIELDS
     ]
-    st.caption(fmt.plain("Inputs: " + ("; ".join(said) if said else "all equal") + "."))
+    st.caption(plain("Inputs: " + ("; ".join(said) if said else "all equal") + "."))
     if found.rests_on:
-        st.caption(fmt.plain("Computed from another state of: " + "; ".join(found.rests_on) + "."))
+        st.caption(plain("Computed from another state of: " + "; ".join(found.rests_on) + "."))
     if not found.figures:
         st.info("The two runs have no policy in common.")
     for policy_id, figures in found.figures.items():

@@ -15,7 +15,7 @@ import carbonrouter_core as core
 from carbonrouter_core.fleet.catalog import ASSUMED_PUE
 from carbonrouter_core.scenario import FIELDS
 from pages.shared import controls, state
-from pages.shared import formatting as fmt
+from pages.shared.markdown import plain
 
 HERE = "scenario"
 """Where these controls stand, beside those of the sidebar."""
@@ -162,7 +162,7 @@ def _label(name: str, known: bool) -> str:
     """``name`` as a label. One that a file brought along must not act as Markdown; those of the
     catalog are read out as they are, and so without escapes.
     """
-    return name if known else fmt.plain(name)
+    return name if known else plain(name)
 
 
 def _keep_availability(region: str, gpu: str, key: str) -> None:

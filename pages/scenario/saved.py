@@ -10,10 +10,11 @@ import streamlit as st
 import carbonrouter_core as core
 from carbonrouter_core.scenario import FIELDS
 from carbonrouter_core.store.store import StoredText, open_store
+from carbonrouter_core.words import figures as fmt
 from pages.compare import choice
 from pages.scenario import form
-from pages.shared import formatting as fmt
 from pages.shared import saved, state
+from pages.shared.markdown import plain
 
 PRESET_WORDS = {
     "Paper": "One copy of a conversation's notes, kept for an hour where the last turn ran.",
@@ -90,7 +91,7 @@ def _name_and_save() -> None:
         icon=":material/save:",
     )
     if locked:
-        st.warning(fmt.plain(locked), icon=":material/lock:")
+        st.warning(plain(locked), icon=":material/lock:")
 
 
 def _tell(text: str, *, wrong: bool = False) -> None:
@@ -101,7 +102,7 @@ def _tell(text: str, *, wrong: bool = False) -> None:
 def _notice() -> None:
     text, wrong = st.session_state.pop(NOTICE, ("", False))
     if text:
-        (st.error if wrong else st.success)(fmt.plain(text))
+        (st.error if wrong else st.success)(plain(text))
 
 
 def _save() -> None:
@@ -140,7 +141,7 @@ def _saved() -> None:
     if actions.button("Compare with this one", key="scenario-compare"):
         choice.open_with(name)
     with actions.popover("Delete"):
-        st.markdown(f"Delete **{fmt.plain(name)}**? The scenario on screen stays as it is.")
+        st.markdown(f"Delete **{plain(name)}**? The scenario on screen stays as it is.")
         st.button("Yes, delete it", on_click=_delete, args=(name,), key="scenario-delete")
 
 

@@ -13,8 +13,8 @@ import streamlit as st
 import carbonrouter_core as core
 from carbonrouter_core.replay.checks import Problem, problems
 from carbonrouter_core.scenario import FIELDS, plain
+from carbonrouter_core.words import figures as fmt
 from pages.shared import answer, kept_figures, page, state, theme
-from pages.shared import formatting as fmt
 
 
 def draw(shown: page.Page) -> None:

@@ -13,9 +13,9 @@ from carbonrouter_core.results.comparison import Interval
 from carbonrouter_core.studies.inputs import SWEEP_INPUTS, Point, SweepInput
 from carbonrouter_core.studies.sensitivity import Swing, saving_of
 from carbonrouter_core.studies.sweep import Outcome
+from carbonrouter_core.words import figures as fmt
 from pages.sensitivity import words as sweep_words
 from pages.shared import charts, theme
-from pages.shared import formatting as fmt
 from pages.shared.charts import Chart
 from pages.shared.sweep_jobs import Asked, Run
 

@@ -11,9 +11,10 @@ import carbonrouter_core as core
 from carbonrouter_core.studies import sensitivity
 from carbonrouter_core.studies.inputs import SWEEP_INPUTS, SweepInput
 from carbonrouter_core.studies.sweep import Axis, Question
+from carbonrouter_core.words import figures as fmt
 from pages.sensitivity import words as sweep_words
-from pages.shared import formatting as fmt
 from pages.shared import kept, kept_figures, page, sweep_jobs, theme
+from pages.shared.markdown import plain
 from pages.shared.sweep_jobs import Asked
 
 KINDS = {
@@ -55,7 +56,7 @@ def choose(shown: page.Page) -> Asked | None:
             policy_id, question = _question(shown)
             return Asked(kind, shown.scenario, question, policy_id, **_details(kind))
         except core.CarbonRouterError as error:
-            st.warning(fmt.plain(fmt.sentence_case(str(error))), icon=":material/block:")
+            st.warning(plain(fmt.sentence_case(str(error))), icon=":material/block:")
             return None
 
 

@@ -10,10 +10,11 @@ import streamlit as st
 
 from carbonrouter_core.studies import sensitivity
 from carbonrouter_core.studies.inputs import SWEEP_INPUTS
+from carbonrouter_core.words import figures as fmt
 from pages.sensitivity import charts as sweep_charts
 from pages.sensitivity import words
 from pages.shared import charts, page, sweep_jobs
-from pages.shared import formatting as fmt
+from pages.shared.markdown import plain
 from pages.shared.sweep_jobs import Run
 
 POINTS = st.column_config.NumberColumn(format="%.1f")
@@ -146,6 +147,6 @@ def _cannot_run(run: Run) -> None:
     reasons = [one.error for one in list(run.seen.values()) if one.error]
     for reason in dict.fromkeys(reasons):
         st.warning(
-            f"{fmt.plural(reasons.count(reason), 'value')} could not run: {fmt.plain(reason)}",
+            f"{fmt.plural(reasons.count(reason), 'value')} could not run: {plain(reason)}",
             icon=":material/block:",
         )

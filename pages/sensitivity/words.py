@@ -15,7 +15,7 @@ from carbonrouter_core.studies import sensitivity
 from carbonrouter_core.studies.inputs import SWEEP_INPUTS, SweepInput
 from carbonrouter_core.studies.sensitivity import Swing
 from carbonrouter_core.studies.sweep import Outcome, Sweep
-from pages.shared import formatting as fmt
+from carbonrouter_core.words import figures as fmt
 from pages.shared import state, theme
 from pages.shared.sweep_jobs import Asked, Run
 

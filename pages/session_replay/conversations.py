@@ -17,9 +17,9 @@ from carbonrouter_core.replay.as_served import has_served
 from carbonrouter_core.results.comparison import saving_percent
 from carbonrouter_core.results.session_story import Story, session_table, tell
 from carbonrouter_core.routing.policies import AS_SERVED
+from carbonrouter_core.words import figures as fmt
 from carbonrouter_core.words.names import unknown
 from pages.session_replay import decisions, player
-from pages.shared import formatting as fmt
 from pages.shared import kept_figures, theme
 from pages.shared.page import Page
 

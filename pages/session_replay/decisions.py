@@ -12,7 +12,7 @@ from carbonrouter_core.results.comparison import optimum_label
 from carbonrouter_core.results.session_story import Story
 from carbonrouter_core.routing import feasibility
 from carbonrouter_core.routing.policies import policy, reasons
-from pages.shared import formatting as fmt
+from carbonrouter_core.words import figures as fmt
 from pages.shared import theme
 
 

@@ -21,8 +21,8 @@ from carbonrouter_core.fleet.catalog import Region
 from carbonrouter_core.results.session_story import Story
 from carbonrouter_core.routing import feasibility
 from carbonrouter_core.routing.policies import AS_SERVED, policy
+from carbonrouter_core.words import figures as fmt
 from pages.session_replay import decisions
-from pages.shared import formatting as fmt
 from pages.shared import theme
 from pages.shared.maps import LAND, mercator_y
 

@@ -9,7 +9,7 @@ import pandas as pd
 
 import carbonrouter_core as core
 from carbonrouter_core.studies.planning import DAYS_PER_YEAR
-from pages.shared import formatting as fmt
+from carbonrouter_core.words import figures as fmt
 from pages.shared import theme
 
 KV_CACHE_SENTENCE = (

@@ -15,7 +15,7 @@ import plotly.graph_objects as go
 import streamlit as st
 
 import carbonrouter_core as core
-from pages.shared import formatting as fmt
+from carbonrouter_core.words import figures as fmt
 from pages.shared import theme
 
 PENDING = "computing\N{HORIZONTAL ELLIPSIS}"

@@ -13,8 +13,9 @@ from carbonrouter_core.grid.choice import EPOCH, common_starts
 from carbonrouter_core.studies.seasons import offered_series
 from carbonrouter_core.traces.builtin import BUILTIN_TRACES
 from carbonrouter_core.units import S_PER_DAY
+from carbonrouter_core.words import figures as fmt
 from pages.shared import answer, kept_figures, state, trace_jobs
-from pages.shared import formatting as fmt
+from pages.shared.markdown import plain
 from pages.shared.state import COPIES_NAMES, adopt, current, distance, router
 
 __all__ = ["COPIES_NAMES", "adopt", "current", "distance", "router", "sidebar"]
@@ -185,7 +186,7 @@ def data_set_control(where: str) -> None:
     st.radio(
         "Data set",
         traces,
-        format_func=lambda name: state.DATA_SET_NAMES.get(name) or fmt.plain(name),
+        format_func=lambda name: state.DATA_SET_NAMES.get(name) or plain(name),
         captions=[
             own.get(name) or BUILTIN_TRACES.get(name, "").partition(": ")[2] for name in traces
         ],
@@ -220,7 +221,7 @@ def _days_to_choose() -> tuple[date, date, str]:
     try:
         offered = offered_series(scenario)
     except core.IntensityError as error:
-        return chosen, chosen, fmt.plain(str(error))
+        return chosen, chosen, plain(str(error))
     spans = common_starts(list(offered.values()), days=1)
     if not spans:
         ends = {name: max(one.end_s for one in found) for name, found in offered.items()}
@@ -238,7 +239,7 @@ def _days_to_choose() -> tuple[date, date, str]:
     )
     own = [one.name for found in offered.values() for one in found if one.name]
     if own:
-        text += f", with {fmt.joined([fmt.plain(name) for name in dict.fromkeys(own)])} of yours"
+        text += f", with {fmt.joined([plain(name) for name in dict.fromkeys(own)])} of yours"
     # A day out of range can come from an earlier choice of regions: it stays visible, and the
     # page says what is wrong with it.
     return min(days[0][0], chosen), max(days[-1][1], chosen), f"{text}."

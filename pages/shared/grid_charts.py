@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 
-from pages.shared import formatting as fmt
+from carbonrouter_core.words import figures as fmt
 from pages.shared import theme
 from pages.shared.charts import Chart, file_name, lay_out
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import streamlit as st
 
-from pages.shared import formatting as fmt
+from carbonrouter_core.words import figures as fmt
+from pages.shared.markdown import plain
 from pages.shared.trace_jobs import Job
 
 
@@ -15,6 +16,6 @@ def watch(job: Job, stop_key: str) -> None:
         st.rerun()
         return
     stopping = job.stop.is_set()
-    what = "Stopping" if stopping else fmt.plain(job.what)
+    what = "Stopping" if stopping else plain(job.what)
     st.progress(job.share, f"{what}: {fmt.number(100 * job.share)} %")
     st.button("Stop", key=stop_key, on_click=job.stop.set, disabled=stopping)

@@ -19,7 +19,7 @@ import carbonrouter_core as core
 from carbonrouter_core.replay.engine import Prepared
 from carbonrouter_core.replay.simulation import Progress, unheard
 from carbonrouter_core.results import unmet as demands
-from pages.shared import formatting as fmt
+from carbonrouter_core.words import figures as fmt
 from pages.shared import replays, theme
 
 ROUTERS = ("carbonrouter-lookahead", "carbonrouter")

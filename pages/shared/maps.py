@@ -23,7 +23,7 @@ import pydeck as pdk
 import streamlit as st
 
 import carbonrouter_core as core
-from pages.shared import formatting as fmt
+from carbonrouter_core.words import figures as fmt
 from pages.shared import theme
 
 LAND = Path(__file__).resolve().parents[2] / "assets" / "land.geojson"

@@ -15,8 +15,8 @@ from pathlib import Path
 import streamlit as st
 
 import carbonrouter_core as core
+from carbonrouter_core.words import figures as fmt
 from pages.shared import controls, kept_figures, replays, sharing, state, theme
-from pages.shared import formatting as fmt
 
 ASSETS = Path(__file__).resolve().parents[2] / "assets"
 HERE = Path(__file__).parent

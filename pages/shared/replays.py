@@ -20,7 +20,8 @@ from streamlit.delta_generator import DeltaGenerator
 from streamlit.runtime.scriptrunner import StopException
 
 from carbonrouter_core.replay.simulation import Progress
-from pages.shared import formatting as fmt
+from carbonrouter_core.words import figures as fmt
+from pages.shared.markdown import plain
 from pages.shared.trace_jobs import CancelledError, Job
 
 T = TypeVar("T")
@@ -159,7 +160,7 @@ def _watch(key: Key, job: Job, place: DeltaGenerator) -> None:
 
 
 def _words(job: Job) -> str:
-    what = fmt.plain(job.what)
+    what = plain(job.what)
     if job.share >= 1.0:
         return f"{what}: done, putting the figures together"
     return f"{what}: {fmt.number(100 * job.share)} %" if job.share else what

@@ -12,8 +12,9 @@ from carbonrouter_core.replay.engine import Prepared
 from carbonrouter_core.report import links
 from carbonrouter_core.report.links import PARAMETER, Opened
 from carbonrouter_core.store.store import existing_store
-from pages.shared import formatting as fmt
+from carbonrouter_core.words import figures as fmt
 from pages.shared import kept_figures, state, trace_jobs
+from pages.shared.markdown import plain
 
 OPENED = "opened-link"
 
@@ -43,7 +44,7 @@ def notice() -> None:
         return
     if not opened.notices:
         del st.session_state[OPENED]
-        st.toast(f"Opened scenario {fmt.plain(opened.scenario.name)} from a link, as it was sent")
+        st.toast(f"Opened scenario {plain(opened.scenario.name)} from a link, as it was sent")
         return
     box = st.container(border=True, key="opened-link-notice")
     title = "The link could not be opened" if opened.refused else "Opened from a link, with changes"

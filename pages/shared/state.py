@@ -21,7 +21,7 @@ import streamlit as st
 import carbonrouter_core as core
 from carbonrouter_core.grid.knowledge import MEANING
 from carbonrouter_core.scenario import FIELDS
-from pages.shared import formatting as fmt
+from carbonrouter_core.words import figures as fmt
 from pages.shared import kept_figures
 
 DEFAULT_PRESET = "Paper"

@@ -8,8 +8,9 @@ from html import escape
 import streamlit as st
 
 import carbonrouter_core as core
-from pages.shared import formatting as fmt
+from carbonrouter_core.words import figures as fmt
 from pages.shared import page, sweep_jobs
+from pages.shared.markdown import plain
 from pages.shared.sweep_jobs import Asked, Job, Run
 
 LOOK_S = 1.0
@@ -54,7 +55,7 @@ def follow(key: str, asked: Asked | None, show: Show) -> None:
     if asked is not None and run.asked != asked:
         st.info(
             "The choices have changed since. What stands below answers the earlier ones: "
-            f"{fmt.plain(describe(run.asked))}.",
+            f"{plain(describe(run.asked))}.",
             icon=":material/history:",
         )
     if run.error:
@@ -105,6 +106,6 @@ def can_run(asked: Asked) -> bool:
     try:
         asked.points()
     except core.CarbonRouterError as error:
-        st.warning(fmt.plain(fmt.sentence_case(str(error))), icon=":material/block:")
+        st.warning(plain(fmt.sentence_case(str(error))), icon=":material/block:")
         return False
     return True

@@ -31,8 +31,9 @@ from carbonrouter_core.traces.builtin import BUILTIN_TRACES
 from carbonrouter_core.traces.importers import IMPORTERS
 from carbonrouter_core.traces.importers.base import ImportOptions
 from carbonrouter_core.traces.report import LONG_SESSION_TURNS, TraceReport
+from carbonrouter_core.words import figures as fmt
 from pages.shared import controls, kept_figures, page, replays, trace_jobs
-from pages.shared import formatting as fmt
+from pages.shared.markdown import plain
 
 PREVIEW_ROWS = 200
 ROUTER = "carbonrouter"
@@ -83,7 +84,7 @@ def show_report(report: TraceReport) -> None:
     if report.refused:
         st.error(
             f"{fmt.plural(report.refused, 'row')} cannot be right, so nothing can be stored. "
-            f"The first: {fmt.plain(report.first_refusal)}. "
+            f"The first: {plain(report.first_refusal)}. "
             "Mend what is listed below and bring the file again.",
             icon=":material/block:",
         )
@@ -97,7 +98,7 @@ def show_report(report: TraceReport) -> None:
         )
     else:
         st.success("The file is sound and can be stored.", icon=":material/check_circle:")
-    st.markdown(f"**{fmt.plain(report.format_label)}**: {fmt.plain(report.format_reason)}.")
+    st.markdown(f"**{plain(report.format_label)}**: {plain(report.format_reason)}.")
     figures = st.container(horizontal=True, key="trace-figures")
     share = report.long_session_share
     for label, value in (
@@ -112,7 +113,7 @@ def show_report(report: TraceReport) -> None:
         ),
     ):
         figures.metric(label, value, width="content")
-    st.markdown(f"**Time:** {fmt.plain(report.span)}.")
+    st.markdown(f"**Time:** {plain(report.span)}.")
     left, right = st.columns(2, gap="medium")
     with left:
         st.markdown("**Turns a session**")
@@ -120,8 +121,8 @@ def show_report(report: TraceReport) -> None:
     with right:
         st.markdown("**What was assumed**")
         for guess in report.guesses:
-            st.markdown(f"- {fmt.plain(guess)}")
-        st.markdown(f"- {fmt.plain(_observed_sentence(report))}")
+            st.markdown(f"- {plain(guess)}")
+        st.markdown(f"- {plain(_observed_sentence(report))}")
     if report.findings:
         st.markdown("**What was found**")
         st.dataframe(
@@ -294,7 +295,7 @@ def show_observed(scenario: core.Scenario) -> None:
         page.note("Page Session replay shows it turn by turn: choose As served there.")
     if found.error is not None and found.fit is not None:
         fit = found.fit
-        st.markdown(f"**Cache model against the log:** {fmt.plain(str(found.error))}.")
+        st.markdown(f"**Cache model against the log:** {plain(str(found.error))}.")
         st.markdown(
             f"**Best fit:** a cache lifetime of {fmt.minutes(fit.lowest_idle_s)} to "
             f"{fmt.minutes(fit.highest_idle_s)}, kept {controls.COPIES_NAMES[fit.best.copies]}; "
@@ -315,7 +316,7 @@ def show_stored(scenario: core.Scenario) -> None:
     stored, locked = trace_jobs.stored()
     st.html('<h2 class="cr-title">Traffic that can be used</h2>')
     if locked:
-        st.warning(fmt.plain(locked), icon=":material/lock:")
+        st.warning(plain(locked), icon=":material/lock:")
     thousands = st.column_config.NumberColumn(format="localized")
     st.dataframe(
         table(stored),
@@ -342,7 +343,7 @@ def show_stored(scenario: core.Scenario) -> None:
             key="trace-export",
         )
         with actions.popover("Delete"):
-            st.markdown(f"Delete **{fmt.plain(name)}** and free its space?")
+            st.markdown(f"Delete **{plain(name)}** and free its space?")
             if st.button("Yes, delete it", key="trace-delete"):
                 delete(name)
                 st.rerun()

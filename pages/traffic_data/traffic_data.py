@@ -7,8 +7,9 @@ import streamlit as st
 import carbonrouter_core as core
 from carbonrouter_core.store.store import StoredTrace
 from carbonrouter_core.traces.importers import IMPORTERS
+from carbonrouter_core.words import figures as fmt
 from pages.shared import controls, job_watch, page, trace_jobs
-from pages.shared import formatting as fmt
+from pages.shared.markdown import plain
 from pages.traffic_data import traces
 
 JOB, CHECKED, SAVED = "trace_job", "trace_checked", "trace_saved"
@@ -47,13 +48,13 @@ def collect(job: trace_jobs.Job) -> None:
         st.info("Stopped; nothing was stored.")
         return
     except core.CarbonRouterError as error:
-        st.error(fmt.plain(str(error)), icon=":material/block:")
+        st.error(plain(str(error)), icon=":material/block:")
         return
     if isinstance(result, StoredTrace):
         trace_jobs.forget(st.session_state.pop(CHECKED, None))
         if st.session_state.pop(SAVED, True):
             traces.use(result.name, result.first_utc_s, result.last_utc_s)
-        st.toast(f"Stored as {fmt.plain(result.name)}")
+        st.toast(f"Stored as {plain(result.name)}")
         st.session_state["trace-chosen"] = result.name
         st.rerun()
     st.session_state[CHECKED] = result

@@ -14,7 +14,7 @@ import pytest
 from PIL import Image
 from playwright.sync_api import Browser, Page, expect
 
-from pages.shared import formatting as fmt
+from carbonrouter_core.words import figures as fmt
 from pages.shared import kept_figures, theme
 
 from .tab import FIRST_RUN_MS, Tab

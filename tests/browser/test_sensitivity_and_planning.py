@@ -11,8 +11,8 @@ from playwright.sync_api import expect
 from carbonrouter_core import Scenario, compare
 from carbonrouter_core.studies import planning, sensitivity
 from carbonrouter_core.studies.sweep import Axis, Question, Sweep, run_points
+from carbonrouter_core.words import figures as fmt
 from pages.energy_planning import choice
-from pages.shared import formatting as fmt
 from pages.shared import kept_figures
 
 from .tab import FIRST_RUN_MS, Tab

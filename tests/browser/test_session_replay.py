@@ -13,8 +13,8 @@ from carbonrouter_core import Comparison, Scenario, compare
 from carbonrouter_core.results.session_story import Story, tell
 from carbonrouter_core.routing import feasibility
 from carbonrouter_core.routing.policies import reasons
+from carbonrouter_core.words import figures as fmt
 from pages.session_replay import decisions, player
-from pages.shared import formatting as fmt
 from pages.shared import kept_figures, theme
 
 from .player import Player, open_player

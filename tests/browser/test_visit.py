@@ -12,7 +12,7 @@ import pytest
 from playwright.sync_api import Locator, expect
 
 from carbonrouter_core import PRESETS, compare
-from pages.shared import formatting as fmt
+from carbonrouter_core.words import figures as fmt
 from pages.shared import kept_figures
 
 from .player import READY, Player

@@ -16,10 +16,10 @@ from carbonrouter_core import Comparison, Scenario, compare
 from carbonrouter_core.results.breakdowns import MEANS, SUMS
 from carbonrouter_core.results.tradeoffs import SHARES
 from carbonrouter_core.store.store import close_store, open_store
+from carbonrouter_core.words import figures as fmt
 from pages.compare import charts, sides, tables
 from pages.compare import words as compare_words
 from pages.compare.sides import Results, Scale, Side
-from pages.shared import formatting as fmt
 from pages.shared import kept_figures, replays
 
 ROOT = Path(__file__).resolve().parents[2]

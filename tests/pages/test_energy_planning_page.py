@@ -20,10 +20,10 @@ from carbonrouter_core.store.store import close_store
 from carbonrouter_core.studies import planning
 from carbonrouter_core.studies.planning import HourlyLoad, YearProjection
 from carbonrouter_core.studies.sweep import Question, run_points
+from carbonrouter_core.words import figures as fmt
 from pages.energy_planning import charts, choice, year
 from pages.energy_planning import words as plan_words
 from pages.energy_planning.choice import Choice
-from pages.shared import formatting as fmt
 from pages.shared import kept_figures, sweep_jobs
 
 ROOT = Path(__file__).resolve().parents[2]

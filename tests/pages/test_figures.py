@@ -11,8 +11,8 @@ import pytest
 
 import carbonrouter_core as core
 from carbonrouter_core import POLICIES
+from carbonrouter_core.words import figures as fmt
 from pages.shared import answer, charts, kept_figures, maps, theme
-from pages.shared import formatting as fmt
 from pages.shared.narrow import STEPS_PX
 
 MASS = fmt.Mass.for_largest(1000.0)

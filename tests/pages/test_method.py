@@ -18,9 +18,9 @@ from carbonrouter_core.fleet import costs
 from carbonrouter_core.fleet.catalog import ASSUMED_PUE
 from carbonrouter_core.results.worked_turn import examples
 from carbonrouter_core.routing.policies.lookahead import HORIZON_TURNS
+from carbonrouter_core.words import figures as fmt
 from pages.method import factors
 from pages.method import text as method_text
-from pages.shared import formatting as fmt
 from pages.shared import kept_figures
 
 ROOT = Path(__file__).resolve().parents[2]

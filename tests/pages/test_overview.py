@@ -11,7 +11,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from carbonrouter_core import OPTIMUM, PRESETS, Scenario, compare
-from pages.shared import formatting as fmt
+from carbonrouter_core.words import figures as fmt
 from pages.shared import kept_figures, replays
 
 APP = Path(__file__).resolve().parents[2] / "app.py"

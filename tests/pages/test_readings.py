@@ -9,8 +9,8 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from carbonrouter_core import Interval, Scenario, compare
+from carbonrouter_core.words import figures as fmt
 from pages.overview import newcomers, readings
-from pages.shared import formatting as fmt
 from pages.shared import kept_figures
 
 APP = Path(__file__).resolve().parents[2] / "app.py"

@@ -11,8 +11,8 @@ from streamlit.testing.v1 import AppTest
 
 from carbonrouter_core import FIELDS, PRESETS, Scenario, compare
 from carbonrouter_core.store.store import close_store, open_store
+from carbonrouter_core.words import figures as fmt
 from pages.scenario import saved
-from pages.shared import formatting as fmt
 from pages.shared import kept_figures, replays
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -22,9 +22,9 @@ from carbonrouter_core.store.store import close_store, open_store
 from carbonrouter_core.studies import sensitivity
 from carbonrouter_core.studies.inputs import SWEEP_INPUTS, Point
 from carbonrouter_core.studies.sweep import STORED, Axis, Outcome, Question, run_points
+from carbonrouter_core.words import figures as fmt
 from pages.sensitivity import charts, choice
 from pages.sensitivity import words as sweep_words
-from pages.shared import formatting as fmt
 from pages.shared import kept_figures, sweep_jobs
 from pages.shared.sweep_jobs import Asked, Run
 

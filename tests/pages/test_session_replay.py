@@ -17,8 +17,8 @@ from carbonrouter_core.results.session_story import Story, session_table, tell
 from carbonrouter_core.routing.policies import reasons
 from carbonrouter_core.store.store import close_store, open_store
 from carbonrouter_core.traces.staging import stage
+from carbonrouter_core.words import figures as fmt
 from pages.session_replay import conversations, decisions, player
-from pages.shared import formatting as fmt
 from pages.shared import theme
 
 APP = Path(__file__).resolve().parents[2] / "app.py"

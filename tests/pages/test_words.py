@@ -8,9 +8,9 @@ import pandas as pd
 import pytest
 
 from carbonrouter_core import Interval
+from carbonrouter_core.words import figures as fmt
 from pages.overview import kpis
 from pages.shared import answer
-from pages.shared import formatting as fmt
 
 NOTHING = Interval(None, None, None)
 ROUTER = "carbonrouter-lookahead"

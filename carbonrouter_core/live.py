@@ -40,12 +40,11 @@ from carbonrouter_core.routing.kernel import (
     predicted_output,
     required_theta,
 )
-from carbonrouter_core.routing.policies import CODES, policy, reasons
+from carbonrouter_core.routing.policies import CODES, ROUTER, policy, reasons
 from carbonrouter_core.scenario import Scenario
 from carbonrouter_core.traces.schema import session_key
 from carbonrouter_core.words.names import unknown
 
-DEFAULT_POLICY = "carbonrouter-lookahead"
 DEFAULT_MAX_SESSIONS = 1_000_000
 DEFAULT_FORGET_AFTER_S = 6 * 3600.0
 """A session without a turn for this long is forgotten; its caches have long expired."""
@@ -184,7 +183,7 @@ class CarbonRouter:
     def __init__(
         self,
         scenario: Scenario | Prepared,
-        policy_id: str = DEFAULT_POLICY,
+        policy_id: str = ROUTER,
         *,
         intensity: Intensity | None = None,
         max_sessions: int = DEFAULT_MAX_SESSIONS,

@@ -17,10 +17,8 @@ from carbonrouter_core.replay.as_served import (
 )
 from carbonrouter_core.replay.engine import prepare, run_policy
 from carbonrouter_core.results.comparison import Comparison
-from carbonrouter_core.routing.policies import AS_SERVED
+from carbonrouter_core.routing.policies import AS_SERVED, ROUTER
 from carbonrouter_core.units import mass_scale
-
-POLICY = "carbonrouter"
 
 
 def add_to(commands: Any) -> None:
@@ -50,9 +48,9 @@ def _observed(options: argparse.Namespace) -> None:
     # a trace that reports neither is an error that run_as_served words
     if has_served(trace) or options.gpu or trace.cached_tokens_observed is None:
         served = run_as_served(prepared, options.gpu)
-        runs = {AS_SERVED.id: served, POLICY: run_policy(prepared, POLICY)}
+        runs = {AS_SERVED.id: served, ROUTER: run_policy(prepared, ROUTER)}
         comparison = Comparison(prepared, runs)
-        against = against_as_served(comparison, POLICY)
+        against = against_as_served(comparison, ROUTER)
         scale = mass_scale(against.as_served_g)
         lines.append(
             f"{against.sessions:,} of {against.of_sessions:,} sessions are charged in full: "

@@ -16,11 +16,8 @@ from carbonrouter_core.report import html_report, write_bundle
 from carbonrouter_core.report import kept_runs as kept_runs
 from carbonrouter_core.report.html import REPORT_POLICIES
 from carbonrouter_core.results import provenance
-from carbonrouter_core.routing.policies import BASELINE, POLICIES, policy
+from carbonrouter_core.routing.policies import BASELINE, POLICIES, ROUTER, policy
 from carbonrouter_core.store.store import checked_name, open_store
-
-ROUTER = "carbonrouter-lookahead"
-"""The policy that is reported on unless another is asked for."""
 
 SUFFIXES = (".zip", ".html")
 

@@ -19,14 +19,14 @@ from carbonrouter_core.cli.options import (
 )
 from carbonrouter_core.errors import InputError, StoreError
 from carbonrouter_core.replay.executors import open_executor
-from carbonrouter_core.routing.policies import BASELINE
+from carbonrouter_core.routing.policies import BASELINE, ROUTER
 from carbonrouter_core.store.store import Store, open_store
 from carbonrouter_core.studies import sensitivity
 from carbonrouter_core.studies.inputs import SWEEP_INPUTS, Point, sweep_input
 from carbonrouter_core.studies.runner import Runner
 from carbonrouter_core.studies.sweep import HALVES, Axis, Outcome, Question, Sweep
 
-DEFAULT_POLICIES = ("carbonrouter-lookahead", "carbonrouter", BASELINE)
+DEFAULT_POLICIES = (ROUTER, "carbonrouter", BASELINE)
 DEFAULT_VALUES = 7
 
 

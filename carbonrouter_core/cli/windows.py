@@ -13,6 +13,7 @@ from carbonrouter_core.errors import InputError, ScenarioError
 from carbonrouter_core.grid.choice import EPOCH
 from carbonrouter_core.grid.knowledge import MEANING
 from carbonrouter_core.results.comparison import Interval
+from carbonrouter_core.routing.policies import ROUTER
 from carbonrouter_core.scenario import Scenario
 from carbonrouter_core.store.sites import load_catalog
 from carbonrouter_core.studies.seasons import (
@@ -26,8 +27,8 @@ from carbonrouter_core.studies.seasons import (
 from carbonrouter_core.units import mass_scale
 from carbonrouter_core.words.names import unknown
 
-POLICIES = ("carbonrouter-lookahead", "carbonrouter")
-KNOWLEDGE_POLICIES = ("carbonrouter-lookahead", "cleanest-region")
+POLICIES = (ROUTER, "carbonrouter")
+KNOWLEDGE_POLICIES = (ROUTER, "cleanest-region")
 
 
 def add_to(commands: Any) -> None:

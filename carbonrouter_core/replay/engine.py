@@ -23,7 +23,7 @@ from carbonrouter_core.replay.on_disk import RunOnDisk
 from carbonrouter_core.replay.simulation import Decisions, Progress, blocks, charge, replay, unheard
 from carbonrouter_core.results.comparison import Comparison, Run
 from carbonrouter_core.routing.kernel import Rules, make_rules, with_floors
-from carbonrouter_core.routing.policies import AS_SERVED, POLICIES, Policy, policy
+from carbonrouter_core.routing.policies import AS_SERVED, BASELINE, POLICIES, ROUTER, Policy, policy
 from carbonrouter_core.scenario import Scenario
 from carbonrouter_core.store.series import own_series_of
 from carbonrouter_core.store.sites import load_catalog
@@ -358,7 +358,7 @@ def _decide(
 
 def compare(
     scenario: Scenario,
-    policies: Iterable[str] = ("carbonrouter", "faircarbon"),
+    policies: Iterable[str] = (ROUTER, BASELINE),
     trace: Trace | None = None,
     catalog: Catalog | None = None,
     own_series: OwnSeries | None = None,

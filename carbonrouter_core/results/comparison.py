@@ -12,7 +12,7 @@ import pandas as pd
 
 from carbonrouter_core.replay.fairness import jain_index, largest_gap, mean_by_user
 from carbonrouter_core.replay.simulation import Charges, Decisions, blocks
-from carbonrouter_core.routing.policies import BASELINE, OPTIMUM, Policy, reasons
+from carbonrouter_core.routing.policies import BASELINE, OPTIMUM, ROUTER, Policy, reasons
 from carbonrouter_core.traces.schema import LONG_SESSION_TURNS, Trace
 
 if TYPE_CHECKING:
@@ -318,7 +318,10 @@ class Comparison:
         return before
 
     def saving(
-        self, policy_id: str, baseline: str = BASELINE, sessions: np.ndarray | None = None
+        self,
+        policy_id: str = ROUTER,
+        baseline: str = BASELINE,
+        sessions: np.ndarray | None = None,
     ) -> Interval:
         """Saving of a policy against another over ``sessions`` (a mask; all if left out)."""
         chosen = slice(None) if sessions is None else sessions

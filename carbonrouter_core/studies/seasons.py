@@ -14,7 +14,7 @@ from carbonrouter_core.grid.knowledge import KNOWLEDGE
 from carbonrouter_core.replay.engine import compare, part_of
 from carbonrouter_core.replay.simulation import Progress, unheard
 from carbonrouter_core.results.comparison import Comparison, Interval
-from carbonrouter_core.routing.policies import BASELINE
+from carbonrouter_core.routing.policies import BASELINE, ROUTER
 from carbonrouter_core.scenario import Scenario
 from carbonrouter_core.store.series import own_series_of
 from carbonrouter_core.store.sites import load_catalog
@@ -104,7 +104,7 @@ def seasons(scenario: Scenario, own_series: OwnSeries | None = None) -> tuple[da
 def compare_windows(
     scenario: Scenario,
     starts: Sequence[date],
-    policies: Sequence[str] = ("carbonrouter-lookahead", "carbonrouter"),
+    policies: Sequence[str] = (ROUTER, "carbonrouter"),
     own_series: OwnSeries | None = None,
     progress: Progress = unheard,
 ) -> Iterator[WindowResult]:
@@ -139,7 +139,7 @@ def _window(result: Comparison, start: date, policies: Sequence[str]) -> WindowR
 
 def compare_knowledge(
     scenario: Scenario,
-    policies: Sequence[str] = ("carbonrouter-lookahead", "cleanest-region"),
+    policies: Sequence[str] = (ROUTER, "cleanest-region"),
     kinds: Sequence[str] = KNOWLEDGE,
     own_series: OwnSeries | None = None,
     progress: Progress = unheard,

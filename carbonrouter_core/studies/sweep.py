@@ -25,7 +25,7 @@ from carbonrouter_core.fleet.catalog import Catalog
 from carbonrouter_core.grid.choice import OwnSeries
 from carbonrouter_core.replay.engine import find_trace, prepare, run_policy
 from carbonrouter_core.results.comparison import Comparison, Interval
-from carbonrouter_core.routing.policies import BASELINE, policy
+from carbonrouter_core.routing.policies import BASELINE, ROUTER, policy
 from carbonrouter_core.scenario import Scenario
 from carbonrouter_core.store.series import stored_series
 from carbonrouter_core.store.sites import load_catalog
@@ -59,7 +59,7 @@ class Question:
     ``sample``: how many sessions, drawn with ``sample_seed``, stand for the trace (None: all).
     """
 
-    policies: tuple[str, ...] = ("carbonrouter", BASELINE)
+    policies: tuple[str, ...] = (ROUTER, BASELINE)
     baseline: str = BASELINE
     half: str = "test"
     sample: int | None = None

@@ -19,10 +19,11 @@ import carbonrouter_core as core
 from carbonrouter_core.replay.engine import Prepared
 from carbonrouter_core.replay.simulation import Progress, unheard
 from carbonrouter_core.results import unmet as demands
+from carbonrouter_core.routing.policies import ROUTER
 from carbonrouter_core.words import figures as fmt
 from pages.shared import replays, theme
 
-ROUTERS = ("carbonrouter-lookahead", "carbonrouter")
+ROUTERS = (ROUTER, "carbonrouter")
 """The rules a user can choose between as the CarbonRouter of the page, the default first."""
 
 _OTHERS = (

@@ -25,7 +25,7 @@ from carbonrouter_core.replay.as_served import (
 )
 from carbonrouter_core.replay.simulation import Progress
 from carbonrouter_core.results.comparison import LENGTH_BUCKETS
-from carbonrouter_core.routing.policies import AS_SERVED
+from carbonrouter_core.routing.policies import AS_SERVED, ROUTER
 from carbonrouter_core.store.store import StoredTrace, open_store
 from carbonrouter_core.traces.builtin import BUILTIN_TRACES
 from carbonrouter_core.traces.importers import IMPORTERS
@@ -36,8 +36,6 @@ from pages.shared import controls, kept_figures, page, replays, trace_jobs
 from pages.shared.markdown import plain
 
 PREVIEW_ROWS = 200
-ROUTER = "carbonrouter"
-"""What a log's own routing is held against: the published rule."""
 OBSERVED = "trace-observed-for"
 KIND_NAMES = {
     "refused": "Refused",

@@ -159,7 +159,7 @@ def test_the_published_rule_can_be_chosen(open_app: Callable[..., AppTest]) -> N
 
     choose(app, PUBLISHED)
 
-    run = compare(Scenario())
+    run = compare(Scenario(), (PUBLISHED, "faircarbon"))
     hero = html(app, "cr-hero")
     assert f"<strong>{fmt.percent(run.saving(PUBLISHED).value_percent)}</strong>" in hero
     assert "CarbonRouter by the published rule emits" in hero and "look-ahead" not in hero

@@ -32,7 +32,7 @@ SCENARIOS = {
 
 @pytest.fixture(scope="module", params=SCENARIOS)
 def comparison(request: pytest.FixtureRequest) -> Comparison:
-    return compare(SCENARIOS[request.param])
+    return compare(SCENARIOS[request.param], (POLICY, "faircarbon"))
 
 
 def test_every_figure_is_what_the_engine_charges(comparison: Comparison) -> None:

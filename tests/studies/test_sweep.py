@@ -30,7 +30,8 @@ from carbonrouter_core.studies.sweep import (
 )
 
 BASE = Scenario()
-ASKED = Question(sample=300)
+POLICIES = ("carbonrouter", "faircarbon")
+ASKED = Question(POLICIES, sample=300)
 SWEEP = Sweep(
     BASE,
     (Axis("idle_s", (60.0, 3600.0)), Axis("quality_floor", (0.5, 0.65, 0.8))),
@@ -58,8 +59,8 @@ def test_a_sweep_runs_every_pair_of_values() -> None:
 
 
 def test_a_point_is_what_compare_says(alone: dict[int, Outcome]) -> None:
-    whole = dict(run_points([Point(BASE)], Question()))[0]
-    comparison = compare(BASE)
+    whole = dict(run_points([Point(BASE)], Question(POLICIES)))[0]
+    comparison = compare(BASE, POLICIES)
     assert whole.figures["carbonrouter"] == comparison.figures("carbonrouter", comparison.test_half)
     saving = comparison.saving("carbonrouter", sessions=comparison.test_half)
     assert whole.savings["carbonrouter"] == saving
@@ -150,7 +151,7 @@ def test_the_key_hangs_on_all_that_figures_hang_on() -> None:
     keys = {
         sweep_key(points, ASKED, "1"),
         sweep_key(points, ASKED, "2"),
-        sweep_key(points, Question(sample=301), "1"),
+        sweep_key(points, Question(POLICIES, sample=301), "1"),
         sweep_key(points[:-1], ASKED, "1"),
         sweep_key(other, ASKED, "1"),
     }
@@ -240,7 +241,7 @@ def test_a_sample_is_seeded_and_a_part_of_the_trace() -> None:
     trace = find_trace("sharegpt")
     counts = []
     for seed in (0, 0, 1):
-        asked = Question(sample=300, sample_seed=seed, half="all")
+        asked = Question(POLICIES, sample=300, sample_seed=seed, half="all")
         outcome = dict(run_points([Point(BASE)], asked))[0]
         assert outcome.figures["faircarbon"]["sessions"] == 300
         counts.append(outcome.figures["faircarbon"]["turns"])
@@ -256,12 +257,12 @@ def test_a_stored_trace_reaches_the_workers(home: Path, tmp_path: Path) -> None:
     csv.write_text("session,turn,new_prompt_tokens,output_tokens\n" + "\n".join(rows) + "\n")
     with stage([csv]) as staged:
         open_store().save_trace(staged, "mine")
-    point, asked = Point(BASE.replace(trace="mine")), Question(half="all")
+    point, asked = Point(BASE.replace(trace="mine")), Question(POLICIES, half="all")
     with pytest.raises(InputError, match="folder"):
         list(run_points([point], asked))
     with open_executor(1) as executor:
         outcome = dict(run_points([point], asked, executor, folder=tmp_path))[0]
-    expected = compare(point.scenario)
+    expected = compare(point.scenario, POLICIES)
     assert outcome.figures["carbonrouter"] == expected.figures("carbonrouter")
 
 

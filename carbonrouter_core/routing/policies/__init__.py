@@ -92,6 +92,9 @@ AS_SERVED = Policy("as-served", "As served", "what the log says was served where
 """Replays a log that says how it was served (:mod:`..observed`); it decides nothing, and stands
 apart since most traces cannot be replayed so."""
 
+ROUTER = "carbonrouter-lookahead"
+"""The policy that is taken where the user names none, and that is shown first."""
+
 BASELINE = "faircarbon"
 """The policy that savings are measured against."""
 

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from carbonrouter_core import Scenario, prepare, run_policy
-from carbonrouter_core.fleet.catalog import Catalog, EnergyCurve, Gpu, Model, Region
+from carbonrouter_core.fleet.catalog import MEASURED, Catalog, EnergyCurve, Gpu, Model, Region
 from carbonrouter_core.replay.engine import Prepared
 from carbonrouter_core.results.comparison import Run
 from carbonrouter_core.traces.schema import Trace
@@ -103,6 +103,21 @@ def make_catalog(
             quality_source="",
         )
 
+    def gpu(name: str) -> Gpu:
+        return Gpu(
+            gpu=name,
+            peak_tflops_bf16=1.0,
+            bandwidth_gb_s=1.0,
+            memory_gb=1e4,
+            tdp_w=1.0,
+            idle_w=1.0,
+            embodied_kgco2e=150.0,
+            context_nj_per_byte=0.22,
+            context_source="made by hand",
+            context_assumed=False,
+            embodied_source="made by hand",
+        )
+
     def curve(name: str, gpu: str) -> EnergyCurve:
         return EnergyCurve(
             model=name,
@@ -113,13 +128,14 @@ def make_catalog(
             prefill_ms_per_token=PREFILL_MS,
             decode_j_per_token=np.array([costs[name, gpu].decode_j - HOST_DECODE_J]),
             inter_token_ms=np.array([STEP_MS]),
-            basis="made by hand",
+            basis=(MEASURED,),
+            scaled_from="",
         )
 
     pairs = {(a, b): 10.0 if a == b else 50.0 for a in pue for b in pue} | dict(rtt_ms or {})
     return Catalog(
         models={name: model(name) for name in models},
-        gpus={name: Gpu(name, 1.0, 1.0, 1e4, 1.0, 1.0, 150.0) for name in gpus},
+        gpus={name: gpu(name) for name in gpus},
         regions={
             name: Region(name, name.title(), "GB", 51.5, 0.0, value, "", False)
             for name, value in pue.items()

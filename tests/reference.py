@@ -27,7 +27,6 @@ import pandas as pd
 DATA = Path(__file__).resolve().parents[1] / "data"
 
 HOST_W_PER_GPU = 150.0
-KV_READ_J_PER_BYTE = {"A100-80GB": 0.22e-9, "H100-80GB": 0.22e-9, "B200-180GB": 0.165e-9}
 MEASURED_CONTEXT_TOKENS = 400.0
 USABLE_MEMORY = 0.9
 USABLE_BANDWIDTH = 0.7
@@ -149,7 +148,7 @@ class Candidates:
                     "prefill_j": curve.prefill_j_per_token,
                     "prefill_ms": curve.prefill_ms_per_token,
                     "decode_j": decode_energy_j(batch, curve.batch, curve.decode_j_per_token),
-                    "kv_read_j": KV_READ_J_PER_BYTE[gpu_name] * model.kv_bytes_per_token,
+                    "kv_read_j": gpu.context_nj_per_byte * 1e-9 * model.kv_bytes_per_token,
                     "itl_ms": inter_token_ms(batch, curve.batch, curve.inter_token_ms)
                     + 1000.0 * reading_s,
                     "embodied_g": 1000.0 * (gpu.embodied_kgco2e + SERVER_EMBODIED_KG_PER_GPU),

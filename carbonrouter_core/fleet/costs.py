@@ -24,10 +24,6 @@ LIFETIME_S = 3 * 365.25 * 86_400
 """Service life over which embodied carbon is spread, s."""
 MEASURED_CONTEXT_TOKENS = 400.0
 """Mean context of the measured energy points, tokens."""
-CONTEXT_NJ_PER_BYTE = {"A100-80GB": 0.22, "H100-80GB": 0.22, "B200-180GB": 0.165}
-"""Energy of reading one byte of KV cache while decoding, nJ/B, by GPU type."""
-DEFAULT_CONTEXT_NJ_PER_BYTE = 0.22
-"""The same for a GPU type that a user adds: the value of the older memories (the higher)."""
 KV_MEMORY_SHARE = 0.9
 """Share of GPU memory that weights and KV cache may fill."""
 KV_BANDWIDTH_SHARE = 0.7
@@ -157,7 +153,9 @@ def context_read_ms(
     return bytes_read / (KV_BANDWIDTH_SHARE * n_gpus * bandwidth_gb_s * 1e9) * MS_PER_S
 
 
-def context_j_per_token(gpu: str, kv_bytes_per_token: float) -> float:
-    """ε·kv_bytes_per_token: energy per output token and token of context beyond the measured."""
-    nj_per_byte = CONTEXT_NJ_PER_BYTE.get(gpu, DEFAULT_CONTEXT_NJ_PER_BYTE)
-    return nj_per_byte * 1e-9 * kv_bytes_per_token
+def context_j_per_token(context_nj_per_byte: float, kv_bytes_per_token: float) -> float:
+    """ε·kv_bytes_per_token: energy per output token and token of context beyond the measured, J.
+
+    ``context_nj_per_byte``: energy of reading one byte of KV cache, of the GPU type, nJ/B.
+    """
+    return context_nj_per_byte * 1e-9 * kv_bytes_per_token

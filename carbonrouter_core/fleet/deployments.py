@@ -16,7 +16,7 @@ import pandas as pd
 
 from carbonrouter_core.errors import ScenarioError
 from carbonrouter_core.fleet import costs
-from carbonrouter_core.fleet.catalog import Catalog, EnergyCurve, Gpu, Model, Region
+from carbonrouter_core.fleet.catalog import Catalog, EnergyCurve, Gpu, Model, OwnRow, Region
 from carbonrouter_core.quality.item_response import ability_from_accuracy
 from carbonrouter_core.scenario import DEFAULT_GPU_REGIONS, Scenario
 from carbonrouter_core.traces.schema import Trace
@@ -105,6 +105,12 @@ class Deployments:
 
     fleet: Fleet
     replicas: tuple[Replica, ...]
+    gpus: tuple[Gpu, ...]
+    """The chosen GPU types."""
+    curves: tuple[EnergyCurve, ...]
+    """The energy curve of each replica."""
+    own_rows: tuple[OwnRow, ...]
+    """The chosen models, GPU types and energy curves that the user added."""
     regions: tuple[Region, ...]
     user_regions: tuple[str, ...]
     warnings: tuple[str, ...]
@@ -215,10 +221,24 @@ def build_deployments(
     return Deployments(
         fleet=fleet,
         replicas=tuple(replicas),
+        gpus=tuple(gpus),
+        curves=tuple(curve for _, curve in curves),
+        own_rows=_own_rows(models, gpus, curves, catalog),
         regions=tuple(regions),
         user_regions=tuple(user_regions),
         warnings=tuple(warnings),
     )
+
+
+def _own_rows(
+    models: list[Model],
+    gpus: list[Gpu],
+    curves: list[tuple[int, EnergyCurve]],
+    catalog: Catalog,
+) -> tuple[OwnRow, ...]:
+    names = {model.model for model in models} | {gpu.gpu for gpu in gpus}
+    names |= {curve.name for _, curve in curves}
+    return tuple(row for row in catalog.own_rows if row.name in names)
 
 
 def no_gpu(region: Region) -> str:
@@ -344,7 +364,7 @@ def _replica(
         decode_j_per_token=costs.decode_energy_at(batch, curve.batch, curve.decode_j_per_token),
         inter_token_ms=step_ms + read_ms,
         extrapolated=bool(batch < curve.batch[0]),
-        basis=curve.basis,
+        basis=curve.basis_at(batch),
     )
     prefill_j, prefill_ms = curve.prefill_j_per_token, curve.prefill_ms_per_token
     output_ms = replica.inter_token_ms / batch
@@ -355,7 +375,7 @@ def _replica(
         "prefill_j": prefill_j,
         "prefill_ms": prefill_ms,
         "decode_j": replica.decode_j_per_token,
-        "context_j": costs.context_j_per_token(gpu.gpu, kv_bytes),
+        "context_j": costs.context_j_per_token(gpu.context_nj_per_byte, kv_bytes),
         "inter_token_ms": replica.inter_token_ms,
         "work_j": prefill_j + costs.host_energy_j(n_gpus, prefill_ms),
         "output_j": replica.decode_j_per_token + costs.host_energy_j(n_gpus, output_ms),

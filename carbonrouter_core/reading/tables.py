@@ -29,6 +29,8 @@ class Column:
 def read_table(path: Path, columns: Sequence[Column], key: Sequence[str]) -> pd.DataFrame:
     """The CSV at ``path`` as a frame with exactly ``columns``, checked cell by cell.
 
+    An optional column may be left out: its cells are empty.
+
     The index is each row's line in the file. Raises :class:`CatalogError` naming file, line
     and column for an unknown or missing column, an empty cell that must not be, a number that
     is none or out of range, a row of another length, or a key that stands twice.
@@ -39,13 +41,15 @@ def read_table(path: Path, columns: Sequence[Column], key: Sequence[str]) -> pd.
         if name not in names or header.count(name) > 1:
             what = "unknown column" if name not in names else "two columns"
             raise CatalogError(f"{path.name}: {what} {name!r}; the columns are {', '.join(names)}.")
-    for name in names:
-        if name not in header:
-            raise CatalogError(f"{path.name}: column {name!r} is missing; add it.")
+    for column in columns:
+        if column.name not in header and not column.optional:
+            raise CatalogError(f"{path.name}: column {column.name!r} is missing; add it.")
     frame = pd.DataFrame(index=pd.Index(list(rows), name="line"))
     for column in columns:
-        at = header.index(column.name)
-        cells = {line: row[at] for line, row in rows.items()}
+        cells = dict.fromkeys(rows, "")
+        if column.name in header:
+            at = header.index(column.name)
+            cells = {line: row[at] for line, row in rows.items()}
         if column.kind == "text":
             for line, cell in cells.items():
                 if not column.optional and not cell.strip():

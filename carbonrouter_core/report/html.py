@@ -16,6 +16,8 @@ import numpy as np
 import pandas as pd
 
 from carbonrouter_core.errors import InputError
+from carbonrouter_core.fleet.costs import HOST_W_PER_GPU
+from carbonrouter_core.fleet.sources import embodied_sentence, scaled_sentence
 from carbonrouter_core.grid.knowledge import MEANING as KNOWLEDGE_MEANING
 from carbonrouter_core.report import sources
 from carbonrouter_core.report import svg_charts as svg
@@ -580,12 +582,12 @@ def _assumptions(report: _Report) -> str:
         "A session's cache is kept "
         + ("only where its last turn ran" if scenario.copies == "latest" else "wherever a turn ran")
         + f", for {fmt.minutes(scenario.idle_s)} after its last use there.",
-        "GPU energy is from ML.ENERGY measurements by model, GPU type and batch size; A100 figures "
-        "are scaled from H100. A host draws 150 W a busy GPU. Idle capacity is not charged.",
+        "Built-in GPU energy is from ML.ENERGY measurements by model, GPU type and batch size. "
+        f"{scaled_sentence(prepared.deployments.curves)} A host draws {HOST_W_PER_GPU:.0f} W a "
+        "busy GPU. Idle capacity is not charged.",
         f"Difficulty of prompts, for predicted quality: {prepared.placed.difficulty_source}. "
         "Predicted quality is a common yardstick and no measured rate of good answers.",
-        "Embodied carbon of GPUs is from published footprints; that of B200-180GB (250 kg) is an "
-        "assumption.",
+        embodied_sentence(prepared.deployments.gpus),
         "FairCarbon is reconstructed from its published abstract.",
         _times(report),
         "The 95 % intervals come from 1,000 resamples of the conversations; they hold for other "

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from carbonrouter_core.errors import ScenarioError
-from carbonrouter_core.fleet.catalog import read_catalog
+from carbonrouter_core.fleet.tables import read_catalog
 from carbonrouter_core.replay.engine import Prepared
 from carbonrouter_core.results.provenance import engine_version
 from carbonrouter_core.scenario import FIELDS, Scenario

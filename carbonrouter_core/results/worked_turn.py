@@ -199,7 +199,7 @@ def work_out(
     prefill_ms = (recompute_work + prompt_work) * curve.prefill_ms_per_token
     decode_share_ms = o * inter_token_ms / batch
     extra = costs.decode_context(h, p, o, share, window)
-    context_j = costs.context_j_per_token(gpu.gpu, model.kv_bytes_per_token)
+    context_j = costs.context_j_per_token(gpu.context_nj_per_byte, model.kv_bytes_per_token)
     recompute_j = recompute_work * curve.prefill_j_per_token
     prompt_j = prompt_work * curve.prefill_j_per_token
     decode_j = o * (decode_j_per_token + context_j * extra)
@@ -216,7 +216,7 @@ def work_out(
     return WorkedCandidate(
         label=deployments.label(deployment),
         zone=region.zone,
-        basis=curve.basis,
+        basis=replica.basis,
         layers=model.layers,
         global_layers=model.global_layers,
         window_tokens=window,

@@ -16,7 +16,8 @@ from types import MappingProxyType
 import pyarrow as pa
 
 from carbonrouter_core.errors import CatalogError, StoreError
-from carbonrouter_core.fleet.catalog import ASSUMED_PUE, Catalog, Region, read_catalog
+from carbonrouter_core.fleet.catalog import ASSUMED_PUE, Catalog, Region
+from carbonrouter_core.fleet.tables import read_catalog
 from carbonrouter_core.grid.series import builtin_series
 from carbonrouter_core.store.series import stored_intensity
 from carbonrouter_core.store.store import Store, existing_store, open_store

@@ -33,8 +33,9 @@ from carbonrouter_core import (  # noqa: E402
     run_policy,
 )
 from carbonrouter_core.fleet import costs  # noqa: E402
-from carbonrouter_core.fleet.catalog import Catalog, EnergyCurve, read_catalog  # noqa: E402
+from carbonrouter_core.fleet.catalog import Catalog, EnergyCurve  # noqa: E402
 from carbonrouter_core.fleet.deployments import Fleet  # noqa: E402
+from carbonrouter_core.fleet.tables import read_catalog  # noqa: E402
 from carbonrouter_core.replay.engine import Prepared  # noqa: E402
 from carbonrouter_core.units import MS_PER_S  # noqa: E402
 
@@ -90,6 +91,9 @@ class Pair:
         self.alpha = costs.attention_alpha(
             self.model.layers, self.model.attention_dim, self.model.active_params_b
         )
+        self.context_j_per_token = costs.context_j_per_token(
+            self.gpu.context_nj_per_byte, self.model.kv_bytes_per_token
+        )
 
     def range_of(self, batch: float) -> str:
         """Whether energy points surround ``batch``, or decoding is extrapolated as 1/B."""
@@ -109,7 +113,7 @@ class Pair:
         """GPU energy of one output token."""
         at = costs.decode_energy_at(batch, self.curve.batch, self.curve.decode_j_per_token)
         beyond = costs.decode_context(0.0, prompt, output, self.share, self.model.window_tokens)
-        return at + costs.context_j_per_token(self.gpu.gpu, self.model.kv_bytes_per_token) * beyond
+        return at + self.context_j_per_token * beyond
 
     def step_ms(self, batch: float, prompt: float, output: float) -> float:
         """Time between two output tokens."""

@@ -12,9 +12,6 @@ from carbonrouter_core.paths import data_path
 from carbonrouter_core.replay.engine import Prepared
 from pages.method import text as method_text
 
-INTERPOLATED = {("B200-180GB", 96.0), ("B200-180GB", 192.0)}
-"""Energy points that the source did not run (data/README.md)."""
-
 
 @lru_cache(maxsize=1)
 def sources() -> dict[str, tuple[str, str]]:
@@ -80,6 +77,9 @@ def gpus(prepared: Prepared, catalog: Catalog) -> pd.DataFrame:
                 "Bandwidth, GB/s": one.bandwidth_gb_s,
                 "TDP, W": one.tdp_w,
                 "Embodied, kg CO2e": one.embodied_kgco2e,
+                "Embodied from": one.embodied_source,
+                "ε, nJ/B": one.context_nj_per_byte,
+                "ε from": one.context_source,
             }
             for one in (catalog.gpus[name] for name in prepared.scenario.gpus)
         ]
@@ -101,19 +101,12 @@ def energy(prepared: Prepared, catalog: Catalog) -> pd.DataFrame:
                 "t_itl, ms": one.inter_token_ms,
                 "e_p, J/token": curve.prefill_j_per_token,
                 "t_p, ms/token": curve.prefill_ms_per_token,
-                "Decoding is": _basis(one.gpu, one.batch, one.basis, one.extrapolated),
+                "Decoding is": one.basis
+                + (", extrapolated below the smallest batch" if one.extrapolated else ""),
                 "Prefill is": "scaled by parameters",
             }
         )
     return pd.DataFrame(rows)
-
-
-def _basis(gpu: str, batch: float, basis: str, extrapolated: bool) -> str:
-    if extrapolated:
-        return f"{basis}, extrapolated below the smallest batch"
-    if (gpu, batch) in INTERPOLATED:
-        return "interpolated: not run at this batch"
-    return basis
 
 
 def sites(prepared: Prepared) -> pd.DataFrame:

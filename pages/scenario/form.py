@@ -13,6 +13,7 @@ import streamlit as st
 
 import carbonrouter_core as core
 from carbonrouter_core.fleet.catalog import ASSUMED_PUE
+from carbonrouter_core.fleet.sources import embodied_sentence, scaled_sentence
 from carbonrouter_core.scenario import FIELDS
 from pages.shared import controls, state
 from pages.shared.markdown import plain
@@ -126,7 +127,8 @@ def _sites() -> None:
         "Measured: how much energy and time each model takes on each GPU type, and how long the "
         "network takes between regions. Published: each site's PUE (energy that enters the "
         "building for each unit that reaches the servers) and each model's accuracy. Assumed: PUE "
-        f"{ASSUMED_PUE:.2f} where none is published; A100 figures are scaled from H100.",
+        f"{ASSUMED_PUE:.2f} where none is published. "
+        + scaled_sentence(core.load_catalog().energy.values()),
     ):
         controls.regions_control(HERE)
         controls.models_control(HERE)
@@ -260,9 +262,8 @@ def _carbon() -> None:
     with _group(
         "Carbon accounting",
         "What counts as the carbon of a kilowatt-hour, and of the machines themselves.",
-        "Measured: each grid's carbon intensity, built in as means of three hours. The carbon of "
-        "making a GPU is published for H100, within a published range for A100 and assumed for "
-        "B200.",
+        "Measured: each grid's carbon intensity, built in as means of three hours. "
+        + embodied_sentence(core.load_catalog().gpus.values()),
     ):
         left, right = st.columns(2, gap="medium")
         with left:

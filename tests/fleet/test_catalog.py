@@ -17,6 +17,7 @@ from carbonrouter_core import (
     prepare,
 )
 from carbonrouter_core.fleet.catalog import Catalog
+from carbonrouter_core.fleet.tables import read_catalog
 from carbonrouter_core.paths import data_path
 
 TABLES = ("models", "gpus", "regions", "energy_points", "region_rtt_ms")
@@ -44,7 +45,7 @@ def load(tmp_path: Path):
         for name, text in texts.items():
             paths[name] = tmp_path / f"{name}.csv"
             paths[name].write_bytes(text if isinstance(text, bytes) else text.encode())
-        return load_catalog(**paths)
+        return read_catalog(**paths)
 
     return load_with
 
@@ -116,12 +117,33 @@ def test_a_byte_order_mark_is_no_part_of_the_first_column(load) -> None:
 
 def test_a_users_gpu_and_its_curve_can_be_added(load) -> None:
     catalog = load(
-        gpus=table("gpus") + "L4,121,300,24,72,16,50\n",
-        energy_points=table("energy_points") + "Llama-3.1-8B,L4,2,8,0.1,0.5,1.5,30,measured\n",
+        gpus=table("gpus") + "L4,121,300,24,72,16,50,,,\n",
+        energy_points=table("energy_points") + "Llama-3.1-8B,L4,2,8,0.1,0.5,1.5,30,measured,\n",
     )
     assert catalog.energy["Llama-3.1-8B", "L4"].n_gpus == 2
     scenario = Scenario(gpus=("L4",), models=("Llama-3.1-8B",), trace="claude-code")
     assert len(prepare(scenario, catalog=catalog).deployments) == 4  # one a region
+
+
+def test_a_gpu_without_a_figure_for_reading_the_cache_gets_0_22_and_says_that_it_is_assumed(
+    load,
+) -> None:
+    gpus = load(gpus=table("gpus") + "L4,121,300,24,72,16,50,,,\n").gpus
+    l4, b200 = gpus["L4"], gpus["B200-180GB"]
+    assert (l4.context_nj_per_byte, l4.context_assumed, l4.context_source) == (
+        0.22,
+        True,
+        "assumed",
+    )
+    assert (b200.context_nj_per_byte, b200.context_assumed) == (0.165, False)
+
+
+def test_a_curve_says_how_its_figures_were_obtained() -> None:
+    energy = load_catalog().energy
+    on_b200 = energy["Gemma-3-12B", "B200-180GB"]
+    assert on_b200.basis_at(64.0) == "measured"
+    assert on_b200.basis_at(96.0) == "interpolated: not run at this batch"
+    assert energy["Gemma-3-12B", "A100-80GB"].basis_at(64.0) == "scaled from H100-80GB"
 
 
 # --- Refused, naming the row ------------------------------------------------------------------
@@ -180,17 +202,30 @@ def test_more_cells_than_columns_are_refused_and_shift_nothing(load) -> None:
     ("name", "old", "new", "what"),
     [
         ("gpus", "tdp_w", "tdp", r"gpus\.csv: unknown column 'tdp'; the columns are gpu, "),
-        ("gpus", ",embodied_kgco2e", "", r"gpus\.csv"),
+        ("gpus", ",embodied_kgco2e,", ",", r"gpus\.csv"),
         ("models", "model,hf_id", "hf_id", r"models\.csv"),
         ("models", ",68.9,", ",,", r"models\.csv, line 5: mmlu_pro_percent is empty"),
         ("models", ",68.9,", ",0.689e3,", r"line 5: mmlu_pro_percent .* from 0.1 to 99.9 %"),
-        ("models", "235.0,22.0", "22.0,235.0", r"Qwen3-235B-A22B.*more active parameters"),
-        ("models", "12.2,12.2,48,8", "12.2,12.2,48,49", r"Gemma-3-12B.*more global layers"),
+        (
+            "models",
+            "235.0,22.0",
+            "22.0,235.0",
+            r"models\.csv, line 6: .*Qwen3-235B-A22B.*more active parameters",
+        ),
+        (
+            "models",
+            "12.2,12.2,48,8",
+            "12.2,12.2,48,49",
+            r"models\.csv, line 3: .*Gemma-3-12B.*more global layers",
+        ),
         ("regions", "151.2093,1.16", "151.2093,0.9", r"line 2: pue is 0.9; .* from 1 to 5"),
         ("regions", "-33.8688", "-133.8688", r"line 2: latitude is -133.8688"),
         ("region_rtt_ms", ",262.0,", ",-262.0,", r"region_rtt_ms\.csv, line \d+: rtt_ms is -262"),
         ("energy_points", "Llama-3.1-8B,A100", "Llama-3,A100", "line 2: model 'Llama-3' is not in"),
         ("energy_points", "8B,A100-80GB,1,8,", "8B,A100-80GB,2,8,", "n_gpus of Llama-3.1-8B on A1"),
+        ("energy_points", ",scaled,H100-80GB", ",guessed,H100-80GB", "line 2: basis is 'guessed'"),
+        ("energy_points", ",scaled,H100-80GB", ",scaled,", "line 2: scaled_from names a GPU type"),
+        ("energy_points", ",measured,", ",measured,H100-80GB", "scaled_from names a GPU type"),
         ("energy_points", "8B,A100-80GB,1,16,", "8B,A100-80GB,1,8,", "line 3: .* stands there twi"),
     ],
 )
@@ -232,7 +267,7 @@ def test_what_is_no_table_is_refused(load, content: bytes) -> None:
 
 def test_a_missing_file_is_refused(tmp_path: Path) -> None:
     with pytest.raises(CatalogError, match=r"nowhere\.csv cannot be read"):
-        load_catalog(gpus=tmp_path / "nowhere.csv")
+        read_catalog(gpus=tmp_path / "nowhere.csv")
 
 
 # --- Choices that cannot be run ---------------------------------------------------------------

@@ -195,10 +195,17 @@ def test_decode_reads_the_context_beyond_the_measured_400_tokens() -> None:
     assert costs.decode_context(1200.0, 300.0, 100.0, *GEMMA) == close(711.6666667)
     # 300 + 50 = 350 tokens: less than measured costs no less
     assert costs.decode_context(0.0, 300.0, 100.0, *GEMMA) == 0.0
+    gpus = load_catalog().gpus
     # 0.22 nJ/B x 393,216 B = 8.650752e-5 J; the B200 reads at 0.165 nJ/B
-    assert costs.context_j_per_token("H100-80GB", 393_216) == close(8.650752e-5)
-    assert costs.context_j_per_token("A100-80GB", 393_216) == close(8.650752e-5)
-    assert costs.context_j_per_token("B200-180GB", 393_216) == close(6.488064e-5)
+    assert costs.context_j_per_token(gpus["H100-80GB"].context_nj_per_byte, 393_216) == close(
+        8.650752e-5
+    )
+    assert costs.context_j_per_token(gpus["A100-80GB"].context_nj_per_byte, 393_216) == close(
+        8.650752e-5
+    )
+    assert costs.context_j_per_token(gpus["B200-180GB"].context_nj_per_byte, 393_216) == close(
+        6.488064e-5
+    )
 
 
 def test_a_longer_context_slows_each_decode_step() -> None:

@@ -10,7 +10,7 @@ import streamlit as st
 import carbonrouter_core as core
 from pages.compare import sides
 from pages.compare.sides import Side
-from pages.shared import kept, kept_figures, page, replays, saved, theme
+from pages.shared import jobs, kept, kept_figures, page, stored, theme
 from pages.shared.markdown import plain
 
 MODES = {"policies": "Policies on this scenario", "scenarios": "Scenarios under one policy"}
@@ -48,8 +48,8 @@ def choose(shown: page.Page) -> tuple[list[Side], Side | None]:
             "Compare", list(MODES), format_func=MODES.__getitem__, key=MODE, required=True
         )
         kept.keep(MODE, mode)
-        jobs = _policies(shown) if mode == "policies" else _scenarios(shown)
-    found = _run(jobs)
+        replays = _policies(shown) if mode == "policies" else _scenarios(shown)
+    found = _run(replays)
     if not found:
         return [], None
     by_name = {f"{number}:{side.name}": side for number, side in enumerate(found)}
@@ -72,11 +72,11 @@ def _is_usual(side: Side, mode: str) -> bool:
 
 # --- Choices ----------------------------------------------------------------------------------
 
-Jobs = list[tuple[str, Callable[[], Side]]]
+Replays = list[tuple[str, Callable[[], Side]]]
 """What is to be run, by the name it has on the page."""
 
 
-def _policies(shown: page.Page) -> Jobs:
+def _policies(shown: page.Page) -> Replays:
     key = "compare-policies"
     first = list(FIRST_POLICIES)
     if shown.scenario.copies == "all":  # there it is a search that takes its time
@@ -92,13 +92,13 @@ def _policies(shown: page.Page) -> Jobs:
     ]
 
 
-def _scenarios(shown: page.Page) -> Jobs:
-    stored, _ = saved.stored()
-    texts = {f"saved:{name}": one.text for name, one in stored.items()}
+def _scenarios(shown: page.Page) -> Replays:
+    saved, _ = stored.scenarios()
+    texts = {f"saved:{name}": one.text for name, one in saved.items()}
     names = {ON_SCREEN: f"On screen: {shown.scenario.name}"}
-    names |= {f"saved:{name}": name for name in stored}
+    names |= {f"saved:{name}": name for name in saved}
     names |= {f"preset:{name}": f"Preset {name}" for name in core.PRESETS}
-    kept.restore(SCENARIOS, _first_two(shown, list(stored)), names.__contains__)
+    kept.restore(SCENARIOS, _first_two(shown, list(saved)), names.__contains__)
     left, right = st.columns([2, 1], gap="medium", vertical_alignment="bottom")
     chosen = left.multiselect(
         "Scenarios",
@@ -126,9 +126,9 @@ def _scenarios(shown: page.Page) -> Jobs:
     return [(names[name], partial(side, name, number)) for number, name in enumerate(chosen)]
 
 
-def _first_two(shown: page.Page, stored: Sequence[str]) -> list[str]:
-    if stored:
-        return [ON_SCREEN, f"saved:{stored[0]}"]
+def _first_two(shown: page.Page, saved: Sequence[str]) -> list[str]:
+    if saved:
+        return [ON_SCREEN, f"saved:{saved[0]}"]
     other = next(name for name, one in core.PRESETS.items() if one.key != shown.scenario.key)
     return [ON_SCREEN, f"preset:{other}"]
 
@@ -136,23 +136,23 @@ def _first_two(shown: page.Page, stored: Sequence[str]) -> list[str]:
 # --- Running ----------------------------------------------------------------------------------
 
 
-def _run(jobs: Jobs) -> list[Side]:
+def _run(replays: Replays) -> list[Side]:
     """The sides that can be run, with progress; what cannot is said, and the others go on.
 
     What is done is kept, whatever is changed or stopped meanwhile.
     """
     found: list[Side] = []
-    stopped: list[replays.StoppedError] = []
+    stopped: list[jobs.StoppedError] = []
     bar, waiting = st.empty(), st.empty()
-    for number, (name, job) in enumerate(jobs):
-        bar.progress(number / len(jobs), f"{number} of {len(jobs)} done; now {plain(name)}")
+    for number, (name, replay) in enumerate(replays):
+        bar.progress(number / len(replays), f"{number} of {len(replays)} done; now {plain(name)}")
         try:
             with waiting:
-                found.append(job())
-        except replays.StoppedError as error:
+                found.append(replay())
+        except jobs.StoppedError as error:
             stopped.append(error)
         except core.CarbonRouterError as error:
             page.problem(f"{name} cannot be run", str(error))
     bar.empty()
-    replays.offer_again(stopped)
+    jobs.offer_again(stopped)
     return found

@@ -17,7 +17,7 @@ from carbonrouter_core.results.breakdowns import DIMENSIONS, breakdown
 from carbonrouter_core.results.comparison import bootstrap_saving
 from carbonrouter_core.results.tradeoffs import distribution, pareto_front
 from carbonrouter_core.words import figures as fmt
-from pages.shared import kept_figures, replays, theme
+from pages.shared import jobs, kept_figures, theme
 
 WAITS = ("ttft_ms", "latency_ms")
 TURNS_OF_REFERENCE = 1_000_000
@@ -96,7 +96,7 @@ def _results(
 def _wait(scenario: core.Scenario, policy_id: str, what: str) -> Results:
     key = kept_figures.key_of(scenario)
     work = partial(_results, key, policy_id, scenario)
-    return replays.wait(("side", key, policy_id), what, work)
+    return jobs.wait(("side", key, policy_id), what, work)
 
 
 def of_policy(scenario: core.Scenario, policy_id: str, number: int) -> Side:

@@ -14,8 +14,8 @@ from carbonrouter_core.units import S_PER_DAY
 from carbonrouter_core.words import figures as fmt
 from pages.energy_planning import words
 from pages.energy_planning.choice import Choice, policies
-from pages.shared import kept, page, sweep_jobs, sweep_progress
-from pages.shared.sweep_jobs import Asked, Run
+from pages.shared import kept, page, studies
+from pages.shared.studies import Results, Study
 
 JOB = "year-job"
 
@@ -42,7 +42,7 @@ def draw(shown: page.Page, choice: Choice) -> None:
     """The year to project, the button, and what came of it."""
     st.html('<h2 class="cr-title">A year</h2>')
     names = policies(shown.router)
-    asked = None
+    study = None
     if not shown.present:
         offered = years(usable_starts(shown.scenario))
         if not offered:
@@ -56,24 +56,24 @@ def draw(shown: page.Page, choice: Choice) -> None:
         year = st.selectbox("Grid of the year", offered, key=key, width=150)
         kept.keep(key, year)
         question = Question(names, names[0], half="all")
-        asked = Asked(sweep_jobs.YEAR, shown.scenario, question, shown.router, year=year)
-        sweep_progress.button(JOB, asked, "Project a year")
+        study = Study(studies.YEAR, shown.scenario, question, shown.router, year=year)
+        studies.start_button(JOB, study, "Project a year")
         page.note(
             "The same traffic in a window from mid-January, mid-April, mid-July and mid-October; "
             f"the year is the mean of their days times {planning.DAYS_PER_YEAR:g}."
         )
-    sweep_progress.follow(JOB, asked, partial(show, choice=choice))
+    studies.follow(JOB, study, partial(show, choice=choice))
 
 
-def show(run: Run, choice: Choice) -> None:
+def show(results: Results, choice: Choice) -> None:
     """The projection, once all seasons have come."""
-    outcomes = [one for one in run.outcomes() if one is not None]
-    if not run.complete:
+    outcomes = [one for one in results.in_order() if one is not None]
+    if not results.complete:
         page.note(f"{fmt.plural(len(outcomes), 'season')} of {len(planning.SEASONS)} so far.")
         return
     found = {
         name: planning.project_year(outcomes, name, choice.sessions_per_day)
-        for name in run.asked.question.policies
+        for name in results.study.question.policies
     }
     if choice.against in found:
         st.html(words.year_html(found, choice))

@@ -7,11 +7,13 @@ import streamlit as st
 import carbonrouter_core as core
 from carbonrouter_core.grid.importers import INTENSITY_IMPORTERS
 from carbonrouter_core.grid.staging import StagedIntensity
-from pages.grid_data import explore, imports, jobs, runs, sites
-from pages.shared import job_watch, page, trace_jobs
+from pages.grid_data import explore, imports, runs, sites
+from pages.grid_data import jobs as grid_jobs
+from pages.grid_data.jobs import KEY
+from pages.shared import jobs, page
 from pages.shared.markdown import plain
 
-JOB, CHECKED = "grid_job", "grid_checked"
+CHECKED = "grid-checked"
 
 
 def bring() -> None:
@@ -31,16 +33,15 @@ def bring() -> None:
     format_id, options = imports.ask_what_is_not_said()
     if st.button("Check", type="primary", disabled=not files, key="grid-check"):
         st.session_state.pop(CHECKED, None)
-        st.session_state[JOB] = jobs.check(files, format_id, options)
+        grid_jobs.check(files, format_id, options)
         st.rerun()  # what watches the job stands above
 
 
-def collect(job: trace_jobs.Job) -> None:
-    """Take over the result of a job that is done."""
-    del st.session_state[JOB]
+def collect(now: jobs.Status) -> None:
+    """Take over the result of the job that has just ended."""
     try:
-        result = job.future.result() if job.future else None
-    except trace_jobs.CancelledError:
+        result = jobs.take(KEY)
+    except jobs.StoppedError:
         st.info("Stopped; nothing was stored.")
     except core.CarbonRouterError as error:
         st.error(plain(str(error)), icon=":material/block:")
@@ -48,20 +49,20 @@ def collect(job: trace_jobs.Job) -> None:
         if isinstance(result, StagedIntensity):
             st.session_state[CHECKED] = result
         else:
-            runs.keep(result)
+            runs.keep(now.subject, result)
 
 
 def draw(shown: page.Page) -> None:
     """The whole page."""
-    job = st.session_state.get(JOB)
-    if job is not None and job.done:
-        collect(job)
+    now = jobs.status(KEY)
+    if now is not None and now.ended:
+        collect(now)
     with page.guard():
         explore.show(shown)
     with page.guard():
-        runs.ask(shown, JOB)
-    if JOB in st.session_state:
-        job_watch.watch(st.session_state[JOB], "grid-stop")
+        runs.ask(shown)
+    if KEY in st.session_state:
+        jobs.watch(KEY)
     with page.guard():
         bring()
     if CHECKED in st.session_state and imports.decide(st.session_state[CHECKED]):

@@ -1,62 +1,64 @@
-"""Long work of page Grid data, beside the page: checking files, seasons, knowledge."""
+"""Long work of page Grid data: checking files, and running seasons and kinds of knowledge."""
 
 from __future__ import annotations
 
-import shutil
-import tempfile
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Hashable, Sequence
 from datetime import date
-from functools import partial
-from pathlib import Path
-from typing import Any
+
+from streamlit.runtime.uploaded_file_manager import UploadedFile
 
 import carbonrouter_core as core
 from carbonrouter_core.grid.importers.base import IntensityOptions
 from carbonrouter_core.grid.staging import StagedIntensity, stage_intensity
 from carbonrouter_core.store.sites import own_zones
-from carbonrouter_core.studies.seasons import compare_knowledge, compare_windows
-from pages.shared import trace_jobs
+from carbonrouter_core.studies.seasons import (
+    KnowledgeResult,
+    WindowResult,
+    compare_knowledge,
+    compare_windows,
+)
+from pages.shared import jobs, uploads
+
+KEY = "grid-job"
 
 
-def check(files: Sequence[Any], format_id: str | None, options: IntensityOptions) -> trace_jobs.Job:
+def check(files: Sequence[UploadedFile], format_id: str | None, options: IntensityOptions) -> None:
     """Read and check uploaded files; the job's result is a :class:`StagedIntensity`."""
-    folder = Path(tempfile.mkdtemp(prefix="carbonrouter-upload-"))
-    names = [file.name for file in files]
-    paths = []
-    for number, file in enumerate(files):
-        paths.append(folder / str(number))  # never the user's name: it may be no file name
-        file.seek(0)
-        paths[-1].write_bytes(file.read())
+    upload = uploads.copy(files)
 
-    def work(job: trace_jobs.Job) -> StagedIntensity:
+    def work(job: jobs.Job) -> StagedIntensity:
         try:
             return stage_intensity(
-                paths,
+                upload.paths,
                 format_id,
-                names=names,
+                names=upload.names,
                 options=options,
                 own_zones=own_zones(),
                 progress=job.progress,
             )
         finally:
-            shutil.rmtree(folder, ignore_errors=True)
+            upload.delete()
 
-    return trace_jobs.start("Reading and checking", work)
+    jobs.start(KEY, "Reading and checking", work)
 
 
-def seasons(scenario: core.Scenario, starts: Sequence[date], router: str) -> trace_jobs.Job:
-    """The scenario in a window from each of ``starts``; the result is a list of them."""
+def seasons(
+    scenario: core.Scenario, starts: Sequence[date], router: str, subject: Hashable
+) -> None:
+    """The scenario in a window from each of ``starts``; the result is a list of results."""
     policies = [router] if router == "carbonrouter" else [router, "carbonrouter"]
-    results = partial(compare_windows, scenario, starts, policies)
-    return trace_jobs.start("Running each window", _collect(results))
+
+    def work(job: jobs.Job) -> list[WindowResult]:
+        return list(compare_windows(scenario, starts, policies, progress=job.progress))
+
+    jobs.start(KEY, "Running each window", work, subject=subject)
 
 
-def knowledge(scenario: core.Scenario, router: str) -> trace_jobs.Job:
-    """The scenario with each kind of knowledge; the result is a list of them."""
+def knowledge(scenario: core.Scenario, router: str, subject: Hashable) -> None:
+    """The scenario with each kind of knowledge; the result is a list of results."""
     policies = [router, "cleanest-region"]
-    results = partial(compare_knowledge, scenario, policies)
-    return trace_jobs.start("Running each kind of knowledge", _collect(results))
 
+    def work(job: jobs.Job) -> list[KnowledgeResult]:
+        return list(compare_knowledge(scenario, policies, progress=job.progress))
 
-def _collect(results: Callable[..., Iterable[Any]]) -> Callable[[trace_jobs.Job], list[Any]]:
-    return lambda job: list(results(progress=job.progress))
+    jobs.start(KEY, "Running each kind of knowledge", work, subject=subject)

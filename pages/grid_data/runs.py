@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import pandas as pd
 import streamlit as st
@@ -11,45 +12,43 @@ import carbonrouter_core as core
 from carbonrouter_core.grid.knowledge import MEANING
 from carbonrouter_core.studies.seasons import KnowledgeResult, WindowResult, seasons
 from carbonrouter_core.words import figures as fmt
-from pages.grid_data import jobs
+from pages.grid_data import jobs as grid_jobs
 from pages.shared import charts, grid_charts, kept_figures, page, state, theme
 from pages.shared.markdown import plain
 
 SEASONS, KNOWLEDGE = "grid-seasons", "grid-knowledge"
-"""Where the results of a tab are kept, with the scenario and router they belong to."""
+"""Where a tab keeps its results, with the subject they belong to."""
 
 
-def ask(shown: page.Page, job_key: str) -> None:
-    """Buttons that begin the work, and results that belong to the present scenario."""
+def ask(shown: page.Page) -> None:
+    """Buttons that start the work, and the results of the present scenario."""
     scenario, router = shown.scenario, shown.router
+    key = kept_figures.key_of(scenario)
     st.html('<h2 class="cr-title">Seasons, and what routers know</h2>')
-    busy = job_key in st.session_state
+    busy = grid_jobs.KEY in st.session_state
     buttons = st.container(horizontal=True)
     if buttons.button("Compare the seasons", disabled=busy, key="grid-run-seasons"):
         starts = seasons(scenario)
         if starts:
-            st.session_state[job_key] = jobs.seasons(scenario, starts, router)
-            st.session_state["grid-for"] = (SEASONS, kept_figures.key_of(scenario), router)
+            grid_jobs.seasons(scenario, starts, router, (SEASONS, key, router))
             st.rerun()
         st.warning("There is no window that all chosen grids have.", icon=":material/event:")
     if buttons.button("What does knowing less cost?", disabled=busy, key="grid-run-knowledge"):
-        st.session_state[job_key] = jobs.knowledge(scenario, router)
-        st.session_state["grid-for"] = (KNOWLEDGE, kept_figures.key_of(scenario), router)
+        grid_jobs.knowledge(scenario, router, (KNOWLEDGE, key, router))
         st.rerun()
     page.note(
         "The same conversations are replayed in a window of each season, or with what a router "
         "could have known at the time; carbon is always charged by the true intensity."
     )
-    for key, draw in ((SEASONS, _seasons), (KNOWLEDGE, _knowledge)):
-        results = st.session_state.get(key)
-        if results and results[0] == (kept_figures.key_of(scenario), router):
-            draw(results[1], present=shown.present)
+    for kind, draw in ((SEASONS, _seasons), (KNOWLEDGE, _knowledge)):
+        subject, results = st.session_state.get(kind, (None, ()))
+        if subject == (kind, key, router):
+            draw(results, present=shown.present)
 
 
-def keep(results: Sequence[WindowResult] | Sequence[KnowledgeResult]) -> None:
-    """Take over the results of a job that is done."""
-    kind, scenario_key, router = st.session_state["grid-for"]
-    st.session_state[kind] = ((scenario_key, router), results)
+def keep(subject: Any, results: Sequence[WindowResult] | Sequence[KnowledgeResult]) -> None:
+    """Keep the results of a job that has ended; ``subject`` begins with their kind."""
+    st.session_state[subject[0]] = (subject, results)
 
 
 def _seasons(results: Sequence[WindowResult], *, present: bool) -> None:

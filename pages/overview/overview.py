@@ -11,7 +11,7 @@ from streamlit.delta_generator import DeltaGenerator
 import carbonrouter_core as core
 from carbonrouter_core.words import figures as fmt
 from pages.overview import kpis, newcomers, readings, site_maps
-from pages.shared import answer, charts, kept_figures, page, replays
+from pages.shared import answer, charts, jobs, kept_figures, page
 
 REDRAW_S = 1.0
 """Bars that take longer than this to come are drawn as they come."""
@@ -80,18 +80,18 @@ def draw_other_policies(
 
     redraw("policy-bars")
     drawn_at = time.monotonic()
-    stopped: list[replays.StoppedError] = []
+    stopped: list[jobs.StoppedError] = []
     for name in others:
         try:
             with waiting:
                 rows.loc[name], reference_g[name] = kept_figures.policy_row(shown.scenario, name)
-        except replays.StoppedError as error:
+        except jobs.StoppedError as error:
             stopped.append(error)
         if time.monotonic() - drawn_at > REDRAW_S or name == others[-1]:
             redraw(f"policy-bars-{name}")
             drawn_at = time.monotonic()
     with gap.container():
-        replays.offer_again(stopped)
+        jobs.offer_again(stopped)
         carbon_g = answer.minimised_g(rows, shown.scenario)
         if not {core.OPTIMUM, "free-migration"} <= set(carbon_g.index):
             return

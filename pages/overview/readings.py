@@ -10,7 +10,7 @@ import streamlit as st
 import carbonrouter_core as core
 from carbonrouter_core.replay.simulation import Progress
 from carbonrouter_core.words import figures as fmt
-from pages.shared import answer, kept_figures, page, replays, theme
+from pages.shared import answer, jobs, kept_figures, page, theme
 
 FULL_PROMPT = "faircarbon-full-prompt"
 HEADS = ("All sessions", "Over 30 turns", "Half not learned from")
@@ -40,7 +40,7 @@ def draw(shown: page.Page, figures: kept_figures.Overview) -> None:
     usual = (figures.saving, figures.saving_long, figures.saving_test)
     known = kept_figures.comparison(shown.scenario, shown.router)
     key = kept_figures.key_of(shown.scenario)
-    kinder = replays.wait(
+    kinder = jobs.wait(
         ("readings", key, shown.router),
         kept_figures.replaying([FULL_PROMPT]),
         partial(_kinder, key, shown.router, known),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import streamlit as st
 
@@ -11,23 +10,14 @@ import carbonrouter_core as core
 from carbonrouter_core.report.html import REPORT_POLICIES
 from carbonrouter_core.traces.builtin import BUILTIN_TRACES
 from carbonrouter_core.words import figures as fmt
-from pages.report import jobs
-from pages.report.jobs import Built, CancelledError, Job
-from pages.shared import job_watch, kept_figures, page, theme
+from pages.report import jobs as report_jobs
+from pages.report.jobs import KEY, Built, Subject
+from pages.shared import jobs, kept_figures, page, theme
 from pages.shared.markdown import plain
 
-JOB, DONE = "report-job", "report-built"
+DONE = "report-built"
 POLICIES = "report-policies"
 BYTES_PER_KB, BYTES_PER_MB = 1e3, 1e6
-
-
-@dataclass
-class Running:
-    """The job of this tab, what it is for, and what makes its result stale."""
-
-    kind: str
-    job: Job
-    key: tuple[str, ...]
 
 
 def draw(shown: page.Page) -> None:
@@ -42,7 +32,7 @@ def draw(shown: page.Page) -> None:
         "CSV bundle",
         "Figures of each policy, by session, by region and hour, and every decision, with all "
         "inputs and the meaning of every column. For spreadsheets, pandas, DuckDB or R.",
-        lambda: jobs.bundle(shown.scenario, policies),
+        lambda subject: report_jobs.bundle(subject, shown.scenario, policies),
     )
     more = [name for name in REPORT_POLICIES if name != router]
     _one(
@@ -52,7 +42,7 @@ def draw(shown: page.Page) -> None:
         "Report for an annex (HTML)",
         "One file with charts, key figures, SCI figures, assumptions, warnings and sources, about "
         f"{theme.in_text(router)} against FairCarbon. It opens anywhere and prints on A4.",
-        lambda: jobs.page(shown.scenario, router, more),
+        lambda subject: report_jobs.html(subject, shown.scenario, router, more),
     )
     if shown.scenario.trace in BUILTIN_TRACES:
         what = "Every turn with its time, user and difficulty as they were drawn"
@@ -64,7 +54,7 @@ def draw(shown: page.Page) -> None:
         (),
         "Placed trace (Parquet)",
         f"{what}: with it anyone can redo the figures to the last digit.",
-        lambda: jobs.placed_trace(shown.scenario),
+        lambda subject: report_jobs.placed_trace(subject, shown.scenario),
     )
 
 
@@ -87,33 +77,33 @@ def _one(
     choice: tuple[str, ...],
     title: str,
     meaning: str,
-    start: Callable[[], Job],
+    start: Callable[[Subject], None],
 ) -> None:
-    key = (shown.scenario.name, kept_figures.key_of(shown.scenario), *choice)
-    running: Running | None = st.session_state.get(JOB)
+    subject = Subject(kind, (shown.scenario.name, kept_figures.key_of(shown.scenario), *choice))
+    now = jobs.status(KEY)
     row = st.container(border=True)
     row.markdown(f"**{title}**")
     row.caption(meaning)
-    built = st.session_state.get(DONE, {}).get(kind)
-    if running is not None and running.kind == kind:
+    if now is not None and isinstance(now.subject, Subject) and now.subject.kind == kind:
         with row:
-            job_watch.watch(running.job, "report-stop")
+            jobs.watch(KEY)
         return
+    built: tuple[Subject, Built] | None = st.session_state.get(DONE, {}).get(kind)
     bar = row.container(horizontal=True, vertical_alignment="center")
     nothing_chosen = kind == "bundle" and not choice
-    ready = built is not None and built[0] == key
+    ready = built is not None and built[0] == subject
     if bar.button(
         "Build again" if ready else "Build",
         key=f"build-{kind}",
         type="secondary" if ready else "primary",
-        disabled=running is not None or bool(shown.problem) or nothing_chosen,
+        disabled=now is not None or bool(shown.problem) or nothing_chosen,
     ):
-        st.session_state[JOB] = Running(kind, start(), key)
+        start(subject)
         st.rerun()
     if nothing_chosen:
         bar.caption("Choose at least one policy.")
-    if ready:
-        file: Built = built[1]
+    if built is not None and ready:
+        file = built[1]
         bar.download_button(
             f"Download ({_size(file.size_bytes)})",
             file.path.read_bytes,
@@ -137,19 +127,18 @@ def _size(size_bytes: int) -> str:
 
 
 def collect() -> object | None:
-    """The result of a job that is done, once; a failure is shown as what was wrong."""
-    running: Running | None = st.session_state.get(JOB)
-    if running is None or not running.job.done or running.job.future is None:
+    """The result of the job that has just ended; a failure is shown as what was wrong."""
+    now = jobs.status(KEY)
+    if now is None or not now.ended:
         return None
-    del st.session_state[JOB]
     try:
-        result = running.job.future.result()
-    except CancelledError:
+        result: object = jobs.take(KEY)
+    except jobs.StoppedError:
         st.info("Stopped; nothing was written.")
         return None
     except core.CarbonRouterError as error:
         st.error(plain(str(error)), icon=":material/block:")
         return None
-    if isinstance(result, Built):
-        st.session_state.setdefault(DONE, {})[running.kind] = (running.key, result)
+    if isinstance(result, Built) and isinstance(now.subject, Subject):
+        st.session_state.setdefault(DONE, {})[now.subject.kind] = (now.subject, result)
     return result

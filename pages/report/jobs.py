@@ -1,6 +1,6 @@
-"""Building what can be downloaded, and runs, beside the page: the page stays usable meanwhile.
+"""Long work of page Report: building files to download, keeping runs, computing them again.
 
-A job belongs to one browser tab. What it makes is a file of its own, which goes with the tab.
+A built file is a file of its own and goes with its tab.
 """
 
 from __future__ import annotations
@@ -10,20 +10,19 @@ import shutil
 import tempfile
 import weakref
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import carbonrouter_core as core
+from carbonrouter_core.replay.engine import part_of
 from carbonrouter_core.report import html_report, kept_runs, write_bundle
 from carbonrouter_core.results import provenance
 from carbonrouter_core.store.store import StoredRun, open_store
-from pages.shared.trace_jobs import CancelledError, Job
+from pages.shared import jobs
+from pages.shared.jobs import Job
 
-__all__ = ["Built", "CancelledError", "Job", "bundle", "keep", "page", "placed_trace", "run_again"]
-
-_EXECUTOR = ThreadPoolExecutor(max_workers=2, thread_name_prefix="reports")
+KEY = "report-job"
 
 RUN_SHARE = 0.5
 """Part of the progress bar that the replays take; writing takes the rest."""
@@ -31,7 +30,7 @@ RUN_SHARE = 0.5
 
 @dataclass(frozen=True, eq=False)
 class Built:
-    """A file to download."""
+    """A file to download; ``run_id`` names the run that its figures come from."""
 
     path: Path
     file_name: str
@@ -44,8 +43,19 @@ class Built:
         return self.path.stat().st_size
 
 
-def bundle(scenario: core.Scenario, policies: Sequence[str]) -> Job:
-    """The CSV bundle of ``policies``; the result is a :class:`Built`."""
+@dataclass(frozen=True)
+class Subject:
+    """What a job of this page is about; equal subjects give equal files.
+
+    ``kind``: the id of what is built, or what is done with a run; ``inputs``: what it is made of.
+    """
+
+    kind: str
+    inputs: tuple[str, ...] = ()
+
+
+def bundle(subject: Subject, scenario: core.Scenario, policies: Sequence[str]) -> None:
+    """Build the CSV bundle of ``policies``; the result is a :class:`Built`."""
 
     def work(job: Job) -> Built:
         comparison = _compare(job, scenario, policies)
@@ -53,19 +63,17 @@ def bundle(scenario: core.Scenario, policies: Sequence[str]) -> Job:
         def write(path: Path) -> None:
             with path.open("wb") as out:
                 write_bundle(
-                    comparison,
-                    out,
-                    progress=lambda share: job.progress(RUN_SHARE + (1 - RUN_SHARE) * share),
+                    comparison, out, progress=part_of(job.progress, RUN_SHARE, 1 - RUN_SHARE)
                 )
 
         run_id = provenance.run_id(comparison.prepared, comparison.runs)
         return _built(f"{_stem(scenario)}-{run_id}.zip", "application/zip", write, run_id)
 
-    return _start("Building the CSV bundle", work)
+    jobs.start(KEY, "Building the CSV bundle", work, subject=subject)
 
 
-def page(scenario: core.Scenario, router: str, others: Sequence[str]) -> Job:
-    """The HTML report on ``router``; the result is a :class:`Built`."""
+def html(subject: Subject, scenario: core.Scenario, router: str, others: Sequence[str]) -> None:
+    """Build the HTML report on ``router``; the result is a :class:`Built`."""
 
     def work(job: Job) -> Built:
         comparison = _compare(job, scenario, [router, core.BASELINE, *others])
@@ -79,11 +87,11 @@ def page(scenario: core.Scenario, router: str, others: Sequence[str]) -> Job:
             run_id,
         )
 
-    return _start("Building the report", work)
+    jobs.start(KEY, "Building the report", work, subject=subject)
 
 
-def placed_trace(scenario: core.Scenario) -> Job:
-    """The trace as it was placed in time; the result is a :class:`Built`."""
+def placed_trace(subject: Subject, scenario: core.Scenario) -> None:
+    """Write the trace as it was placed in time; the result is a :class:`Built`."""
 
     def work(job: Job) -> Built:
         placed = core.prepare(scenario).placed
@@ -94,38 +102,31 @@ def placed_trace(scenario: core.Scenario) -> Job:
             lambda path: placed.to_frame().to_parquet(path, index=False),
         )
 
-    return _start("Writing the placed trace", work)
+    jobs.start(KEY, "Writing the placed trace", work, subject=subject)
 
 
-def keep(scenario: core.Scenario, policies: Sequence[str], name: str, note: str) -> Job:
+def keep(scenario: core.Scenario, policies: Sequence[str], name: str, note: str) -> None:
     """Keep a run in the store; the result is a :class:`StoredRun`."""
 
     def work(job: Job) -> StoredRun:
         return kept_runs.keep(open_store(), _compare(job, scenario, policies), name, note)
 
-    return _start("Keeping the run", work)
+    jobs.start(KEY, "Keeping the run", work, subject=Subject("keep"), outlives_tab=True)
 
 
-def run_again(run: StoredRun) -> Job:
+def run_again(run: StoredRun) -> None:
     """Compute a run anew; the result is a :class:`~carbonrouter_core.report.kept_runs.Check`."""
-    return _start(
-        f"Computing {run.name} again", lambda job: kept_runs.run_again(run, job.progress)[1]
-    )
 
+    def work(job: Job) -> kept_runs.Check:
+        return kept_runs.run_again(run, job.progress)[1]
 
-def _start(what: str, work: Callable[[Job], Any]) -> Job:
-    job = Job(what)
-    job.future = _EXECUTOR.submit(work, job)
-    return job
+    jobs.start(KEY, f"Computing {run.name} again", work, subject=Subject("again"))
 
 
 def _compare(job: Job, scenario: core.Scenario, policies: Sequence[str]) -> core.Comparison:
-    """The replays: the first part of the work, and stopped in the midst of one if asked to."""
+    """The replays: the first part of the work; they stop when the job is asked to."""
     return core.compare(
-        scenario,
-        policies,
-        progress=lambda share: job.progress(RUN_SHARE * share),
-        on_disk=True,
+        scenario, policies, progress=part_of(job.progress, 0.0, RUN_SHARE), on_disk=True
     )
 
 

@@ -12,9 +12,9 @@ import carbonrouter_core as core
 from carbonrouter_core.report import kept_runs
 from carbonrouter_core.store.store import MAX_NAME, MAX_NOTE, StoredRun, existing_store, open_store
 from carbonrouter_core.words import figures as fmt
-from pages.report import jobs
-from pages.report.downloads import JOB, Running
-from pages.shared import job_watch, kept_figures, page, state, theme
+from pages.report import jobs as report_jobs
+from pages.report.jobs import KEY, Subject
+from pages.shared import jobs, kept_figures, page, state, theme
 from pages.shared.markdown import plain
 
 CHOSEN, SECOND, TOLD = "run-chosen", "run-second", "run-told"
@@ -46,9 +46,9 @@ def draw(shown: page.Page) -> None:
         st.warning(plain(str(error)), icon=":material/lock:")
         return
     _keep(shown)
-    running: Running | None = st.session_state.get(JOB)
-    if running is not None and running.kind in ("keep", "again"):
-        job_watch.watch(running.job, "report-stop")
+    now = jobs.status(KEY)
+    if now is not None and now.subject in (Subject("keep"), Subject("again")):
+        jobs.watch(KEY)
     if not kept:
         page.note("None yet.")
         return
@@ -87,15 +87,14 @@ def _keep(shown: page.Page) -> None:
         left, right = st.columns([1, 2])
         name = left.text_input("Name", shown.scenario.name, max_chars=MAX_NAME, key="run-name")
         note = right.text_input("Note", max_chars=MAX_NOTE, key="run-note")
-        busy = JOB in st.session_state
+        busy = KEY in st.session_state
         asked = st.form_submit_button(
             "Keep this run", disabled=bool(shown.problem) or busy, icon=":material/bookmark_add:"
         )
     if asked and not name.strip():
         st.error("Give the run a name.")
     elif asked:
-        job = jobs.keep(shown.scenario, kept_figures.main(shown.router), name, note)
-        st.session_state[JOB] = Running("keep", job, ())
+        report_jobs.keep(shown.scenario, kept_figures.main(shown.router), name, note)
         st.rerun()
 
 
@@ -135,9 +134,9 @@ def _actions(run: StoredRun) -> None:
     bar = st.container(horizontal=True)
     bar.button("Open its scenario", on_click=_open, args=(run,), key="run-open")
     if bar.button(
-        "Compute again", key="run-again", disabled=JOB in st.session_state, icon=":material/replay:"
+        "Compute again", key="run-again", disabled=KEY in st.session_state, icon=":material/replay:"
     ):
-        st.session_state[JOB] = Running("again", jobs.run_again(run), ())
+        report_jobs.run_again(run)
         st.rerun()
     with bar.popover("Name and note"):
         st.text_input("Name", run.name, max_chars=MAX_NAME, key=f"run-name-{run.id}")

@@ -13,7 +13,7 @@ from carbonrouter_core.store.store import StoredText, open_store
 from carbonrouter_core.words import figures as fmt
 from pages.compare import choice
 from pages.scenario import form
-from pages.shared import saved, state
+from pages.shared import state, stored
 from pages.shared.markdown import plain
 
 PRESET_WORDS = {
@@ -72,7 +72,7 @@ def _take_preset() -> None:
 
 
 def _name_and_save() -> None:
-    known, locked = saved.stored()
+    known, locked = stored.scenarios()
     scenario, name = state.current(), str(state.draft()["name"]).strip()
     bar = st.container(horizontal=True, vertical_alignment="bottom")
     bar.text_input(
@@ -113,7 +113,7 @@ def _save() -> None:
             _tell(f"{name} is the name of a preset; give another name.", wrong=True)
             return
         scenario = scenario.replace(name=name)
-        open_store().save_scenario(name, scenario.to_json(), replace=name in saved.stored()[0])
+        open_store().save_scenario(name, scenario.to_json(), replace=name in stored.scenarios()[0])
     except core.CarbonRouterError as error:
         _tell(f"Not saved: {error}", wrong=True)
         return
@@ -123,7 +123,7 @@ def _save() -> None:
 
 
 def _saved() -> None:
-    known, _ = saved.stored()
+    known, _ = stored.scenarios()
     if not known:
         st.html(
             '<p class="cr-note">None yet. Give this scenario a name and save it; then change '
@@ -156,7 +156,7 @@ def _load(one: StoredText) -> None:
 
 
 def _duplicate(one: StoredText) -> None:
-    names, number = saved.stored()[0], 2
+    names, number = stored.scenarios()[0], 2
     copy = f"{one.name} copy"
     while copy in names:
         copy, number = f"{one.name} copy {number}", number + 1

@@ -17,7 +17,7 @@ from carbonrouter_core.words import figures as fmt
 from pages.sensitivity import words as sweep_words
 from pages.shared import charts, theme
 from pages.shared.charts import Chart
-from pages.shared.sweep_jobs import Asked, Run
+from pages.shared.studies import Results, Study
 
 LOW, HIGH = ("#0072B2", "#E69F00"), ("#56B4E9", "#F0B93A")
 """Bars at an input's low and high value, on a light and a dark page (Okabe-Ito blue and orange);
@@ -28,11 +28,11 @@ BINS = 24
 ROW_PX = 48
 
 
-def _title(asked: Asked) -> str:
-    return f"{theme.name(asked.policy_id)} against {theme.name(asked.question.baseline)}"
+def _title(study: Study) -> str:
+    return f"{theme.name(study.policy_id)} against {theme.name(study.question.baseline)}"
 
 
-def tornado(run: Run, bars: Sequence[Swing], *, present: bool = False) -> Chart:
+def tornado(results: Results, bars: Sequence[Swing], *, present: bool = False) -> Chart:
     """A bar an input: the saving at its low and its high value, from the saving as it stands."""
     colours = theme.palette()
     base = bars[0].base_percent
@@ -86,7 +86,7 @@ def tornado(run: Run, bars: Sequence[Swing], *, present: bool = False) -> Chart:
     figure.add_vline(x=base, line={"color": colours.axis, "width": 1.5})
     charts.lay_out(
         figure,
-        title=_title(run.asked),
+        title=_title(results.study),
         subtitle=f"Each input alone; line: {fmt.percent(base)} as it stands; bold: points between",
         height=150 + ROW_PX * len(bars),
         present=present,
@@ -113,7 +113,7 @@ def tornado(run: Run, bars: Sequence[Swing], *, present: bool = False) -> Chart:
     ]
     return Chart(
         figure,
-        alt=f"Tornado chart of the CO2e saved, {_title(run.asked)}, {fmt.percent(base)} as it "
+        alt=f"Tornado chart of the CO2e saved, {_title(results.study)}, {fmt.percent(base)} as it "
         f"stands. {'; '.join(told)}.",
         file_name=charts.file_name("carbonrouter what matters most"),
     )
@@ -140,7 +140,7 @@ def _axis_title(one: SweepInput) -> str:
 
 
 def line(
-    asked: Asked,
+    study: Study,
     one: SweepInput,
     points: Sequence[tuple[Any, Outcome]],
     crossings: Sequence[float] = (),
@@ -149,11 +149,11 @@ def line(
 ) -> Chart:
     """The saving over the values of one input, with its interval over sessions."""
     colours = theme.palette()
-    colour = theme.colour(asked.policy_id)
+    colour = theme.colour(study.policy_id)
     known = [
-        (value, outcome.savings[asked.policy_id])
+        (value, outcome.savings[study.policy_id])
         for value, outcome in points
-        if saving_of(outcome, asked.policy_id) is not None
+        if saving_of(outcome, study.policy_id) is not None
     ]
     x = [_place(one, value) for value, _ in known]
     figure = go.Figure()
@@ -184,7 +184,7 @@ def line(
             "%{customdata[0]}: %{y:.1f} % saved<br>95 % interval: %{customdata[1]}<extra></extra>"
         ),
     )
-    now = one.get(Point(asked.scenario))
+    now = one.get(Point(study.scenario))
     said = []
     if now is not None and known and (not one.numeric or min(x) <= now <= max(x)):
         said.append("Dashed line: as the scenario stands")
@@ -196,7 +196,7 @@ def line(
         said.append("Solid line: no difference there")
     charts.lay_out(
         figure,
-        title=_title(asked),
+        title=_title(study),
         subtitle="; ".join(said) or "The scenario itself is at none of these values",
         height=440,
         present=present,
@@ -214,7 +214,7 @@ def line(
     ]
     return Chart(
         figure,
-        alt=f"Line chart of the CO2e saved over {one.label}, {_title(asked)}. {'; '.join(told)}.",
+        alt=f"Line chart of the CO2e saved over {one.label}, {_title(study)}. {'; '.join(told)}.",
         file_name=charts.file_name("carbonrouter saving by", one.label),
     )
 
@@ -222,14 +222,14 @@ def line(
 # --- Two inputs -------------------------------------------------------------------------------
 
 
-def grid(run: Run, *, present: bool = False) -> Chart:
+def grid(results: Results, *, present: bool = False) -> Chart:
     """The saving at each pair of values that has come."""
-    asked = run.asked
-    across, up = asked.axes
+    study = results.study
+    across, up = study.axes
     one, other = SWEEP_INPUTS[across.input], SWEEP_INPUTS[up.input]
-    outcomes = run.outcomes()
+    outcomes = results.in_order()
     savings = [
-        np.nan if outcome is None else saving_of(outcome, asked.policy_id) for outcome in outcomes
+        np.nan if outcome is None else saving_of(outcome, study.policy_id) for outcome in outcomes
     ]
     shape = len(across.values), len(up.values)
     z = np.array([np.nan if saving is None else saving for saving in savings], float)
@@ -238,7 +238,7 @@ def grid(run: Run, *, present: bool = False) -> Chart:
         [
             ""
             if outcome is None
-            else outcome.error or _interval_words(outcome.savings[asked.policy_id])
+            else outcome.error or _interval_words(outcome.savings[study.policy_id])
             for outcome in outcomes
         ],
         object,
@@ -268,7 +268,7 @@ def grid(run: Run, *, present: bool = False) -> Chart:
     )  # fmt: skip
     charts.lay_out(
         figure,
-        title=_title(asked),
+        title=_title(study),
         subtitle="CO2e saved in %; orange: emits more, purple: less",
         height=170 + 46 * len(rows),
         present=present,
@@ -283,7 +283,7 @@ def grid(run: Run, *, present: bool = False) -> Chart:
     ]
     return Chart(
         figure,
-        alt=f"Heat map of the CO2e saved, {_title(asked)}. {'; '.join(told)}.",
+        alt=f"Heat map of the CO2e saved, {_title(study)}. {'; '.join(told)}.",
         file_name=charts.file_name("carbonrouter saving by", one.label, other.label),
     )
 
@@ -298,7 +298,7 @@ def _interval_words(saving: Interval) -> str:
 
 
 def histogram(
-    asked: Asked, drawn: Sequence[float], interval: Interval, *, present: bool = False
+    study: Study, drawn: Sequence[float], interval: Interval, *, present: bool = False
 ) -> Chart:
     """How many draws of the factors come to which saving."""
     colours = theme.palette()
@@ -306,7 +306,7 @@ def histogram(
         go.Histogram(
             x=list(drawn),
             nbinsx=BINS,
-            marker={"color": theme.colour(asked.policy_id), "opacity": 0.85},
+            marker={"color": theme.colour(study.policy_id), "opacity": 0.85},
             hovertemplate="%{x} % saved: %{y} draws<extra></extra>",
         )
     )
@@ -321,7 +321,7 @@ def histogram(
         figure.add_vline(x=0, line={"color": colours.axis, "width": 1.5, "dash": "dot"})
     charts.lay_out(
         figure,
-        title=_title(asked),
+        title=_title(study),
         subtitle="Solid line: as measured; dashed: the middle 95 % of draws",
         height=380,
         present=present,
@@ -332,7 +332,7 @@ def histogram(
     return Chart(
         figure,
         alt=f"Histogram of the CO2e saved over {len(drawn)} draws of the measured factors, "
-        f"{_title(asked)}: {fmt.percent(interval.value_percent)} as measured, the middle 95 % from "
+        f"{_title(study)}: {fmt.percent(interval.value_percent)} as measured, the middle 95 % from "
         f"{fmt.percent(interval.low_percent)} to {fmt.percent(interval.high_percent)}.",
         file_name=charts.file_name("carbonrouter how sure the factors are"),
     )

@@ -13,23 +13,23 @@ from carbonrouter_core.studies.inputs import SWEEP_INPUTS, SweepInput
 from carbonrouter_core.studies.sweep import Axis, Question
 from carbonrouter_core.words import figures as fmt
 from pages.sensitivity import words as sweep_words
-from pages.shared import kept, kept_figures, page, sweep_jobs, theme
+from pages.shared import kept, kept_figures, page, studies, theme
 from pages.shared.markdown import plain
-from pages.shared.sweep_jobs import Asked
+from pages.shared.studies import Study
 
 KINDS = {
-    sweep_jobs.TORNADO: "What matters most",
-    sweep_jobs.LINE: "One input",
-    sweep_jobs.GRID: "Two inputs",
-    sweep_jobs.BREAK_EVEN: "Where it stops winning",
-    sweep_jobs.DRAWS: "How sure the factors are",
+    studies.TORNADO: "What matters most",
+    studies.LINE: "One input",
+    studies.GRID: "Two inputs",
+    studies.BREAK_EVEN: "Where it stops winning",
+    studies.DRAWS: "How sure the factors are",
 }
 MEANING = {
-    sweep_jobs.TORNADO: "Every input alone, at a low and a high value, the others as they are.",
-    sweep_jobs.LINE: "The saving while one input goes from one value to another.",
-    sweep_jobs.GRID: "The saving at every pair of values of two inputs.",
-    sweep_jobs.BREAK_EVEN: "Searches for values of an input at which both emit the same.",
-    sweep_jobs.DRAWS: "All measured factors drawn at random within their ranges, many times.",
+    studies.TORNADO: "Every input alone, at a low and a high value, the others as they are.",
+    studies.LINE: "The saving while one input goes from one value to another.",
+    studies.GRID: "The saving at every pair of values of two inputs.",
+    studies.BREAK_EVEN: "Searches for values of an input at which both emit the same.",
+    studies.DRAWS: "All measured factors drawn at random within their ranges, many times.",
 }
 HALVES = {"test": "those nothing was learned from", "all": "all of them"}
 SAMPLE_TURNS = 8_000
@@ -42,11 +42,11 @@ FIRST_SECOND = "quality_floor"
 KEY = "sensitivity"
 
 
-def choose(shown: page.Page) -> Asked | None:
+def choose(shown: page.Page) -> Study | None:
     """What the choices ask; None, with the reason shown, where they ask nothing that can run."""
     with st.container(key="sensitivity-choice"):
         key = f"{KEY}-kind"
-        kept.restore(key, sweep_jobs.TORNADO, KINDS.__contains__)
+        kept.restore(key, studies.TORNADO, KINDS.__contains__)
         kind = st.segmented_control(
             "Question", list(KINDS), format_func=KINDS.__getitem__, key=key, required=True
         )
@@ -54,7 +54,7 @@ def choose(shown: page.Page) -> Asked | None:
         page.note(MEANING[kind])
         try:
             policy_id, question = _question(shown)
-            return Asked(kind, shown.scenario, question, policy_id, **_details(kind))
+            return Study(kind, shown.scenario, question, policy_id, **_details(kind))
         except core.CarbonRouterError as error:
             st.warning(plain(fmt.sentence_case(str(error))), icon=":material/block:")
             return None
@@ -96,17 +96,17 @@ def _select(
 
 def _details(kind: str) -> dict[str, Any]:
     """What a question needs beside the policies and the sessions."""
-    if kind == sweep_jobs.LINE:
+    if kind == studies.LINE:
         return {"axes": (_axis("x", "idle_s", 25, 9),)}
-    if kind == sweep_jobs.GRID:
+    if kind == studies.GRID:
         first = _axis("x", "idle_s", 12, 5)
         return {"axes": (first, _axis("y", FIRST_SECOND, 12, 5))}
-    if kind == sweep_jobs.BREAK_EVEN:
+    if kind == studies.BREAK_EVEN:
         row = st.container(horizontal=True)
         searched = [name for name, one in SWEEP_INPUTS.items() if one.numeric and name != "seed"]
         one = _input(row, "Input", "search", searched, "latency_ceiling_ms")
         return {"search": one.id, "bounds": _range(row, one, "search")}
-    if kind == sweep_jobs.DRAWS:
+    if kind == studies.DRAWS:
         row = st.container(horizontal=True)
         key = f"{KEY}-draws"
         kept.restore(key, DRAWS[1], DRAWS.__contains__)

@@ -13,23 +13,23 @@ from carbonrouter_core.studies.inputs import SWEEP_INPUTS
 from carbonrouter_core.words import figures as fmt
 from pages.sensitivity import charts as sweep_charts
 from pages.sensitivity import words
-from pages.shared import charts, page, sweep_jobs
+from pages.shared import charts, page, studies
 from pages.shared.markdown import plain
-from pages.shared.sweep_jobs import Run
+from pages.shared.studies import Results
 
 POINTS = st.column_config.NumberColumn(format="%.1f")
 
 
-def show(run: Run, *, present: bool = False) -> None:
-    """Draw what has come of ``run``."""
-    draw: dict[str, Callable[[Run, bool], None]] = {
-        sweep_jobs.TORNADO: _tornado,
-        sweep_jobs.LINE: _line,
-        sweep_jobs.GRID: _grid,
-        sweep_jobs.BREAK_EVEN: _search,
-        sweep_jobs.DRAWS: _draws,
+def show(results: Results, *, present: bool = False) -> None:
+    """Draw the results that have come so far."""
+    draw: dict[str, Callable[[Results, bool], None]] = {
+        studies.TORNADO: _tornado,
+        studies.LINE: _line,
+        studies.GRID: _grid,
+        studies.BREAK_EVEN: _search,
+        studies.DRAWS: _draws,
     }
-    draw[run.asked.kind](run, present)
+    draw[results.study.kind](results, present)
 
 
 def _verdict(*sentences: str) -> None:
@@ -38,15 +38,15 @@ def _verdict(*sentences: str) -> None:
     st.html(f'<div class="cr-verdict"><p class="cr-answer">{first}</p>{more}</div>')
 
 
-def _take_away(run: Run, table: pd.DataFrame, *, opened: bool = False) -> None:
+def _take_away(results: Results, table: pd.DataFrame, *, opened: bool = False) -> None:
     """The table, and the same as CSV once it has ended."""
-    kind = run.asked.kind
+    kind = results.study.kind
     numbers = {name: POINTS for name in table if name.endswith("(%)") or name == "Points"}
     if "Cannot run" in table and not table["Cannot run"].any():
         table = table.drop(columns="Cannot run")
     with st.expander("The figures as a table", expanded=opened):
         st.dataframe(table, hide_index=True, key=f"sweep-table-{kind}", column_config=numbers)
-        if run.ended.is_set():
+        if results.ended:
             st.download_button(
                 "Download as CSV",
                 table.to_csv(index=False).encode(),
@@ -57,80 +57,80 @@ def _take_away(run: Run, table: pd.DataFrame, *, opened: bool = False) -> None:
             )
 
 
-def _tornado(run: Run, present: bool) -> None:
-    base = run.outcomes()[0]
+def _tornado(results: Results, present: bool) -> None:
+    base = results.in_order()[0]
     if base is None:
         return
     if base.error:
         page.problem("This scenario cannot be run", base.error)
         return
-    bars = words.bars(run)
+    bars = words.bars(results)
     if not bars:
         return
-    if run.complete:
-        _verdict(escape(sensitivity.most_important(bars)), words.base(run, base))
+    if results.complete:
+        _verdict(escape(sensitivity.most_important(bars)), words.base(results, base))
     else:
         page.note(f"{len(bars)} of {len(SWEEP_INPUTS)} inputs so far.")
-    charts.show(sweep_charts.tornado(run, bars, present=present), key="tornado")
+    charts.show(sweep_charts.tornado(results, bars, present=present), key="tornado")
     if not present:
-        _take_away(run, words.tornado_table(bars), opened=run.complete)
+        _take_away(results, words.tornado_table(bars), opened=results.complete)
 
 
-def _line(run: Run, present: bool) -> None:
-    asked = run.asked
-    (axis,) = asked.axes
+def _line(results: Results, present: bool) -> None:
+    study = results.study
+    (axis,) = study.axes
     points = [
         (value, outcome)
-        for value, outcome in zip(axis.values, run.outcomes(), strict=True)
+        for value, outcome in zip(axis.values, results.in_order(), strict=True)
         if outcome is not None
     ]
-    if run.ended.is_set():
-        _verdict(words.sweep_words(run))
-    chart = sweep_charts.line(asked, SWEEP_INPUTS[axis.input], points, present=present)
+    if results.ended:
+        _verdict(words.sweep_words(results))
+    chart = sweep_charts.line(study, SWEEP_INPUTS[axis.input], points, present=present)
     charts.show(chart, key="line")
-    _cannot_run(run)
+    _cannot_run(results)
     if not present:
-        _take_away(run, words.sweep_table(run))
+        _take_away(results, words.sweep_table(results))
 
 
-def _grid(run: Run, present: bool) -> None:
-    if run.ended.is_set():
-        _verdict(words.sweep_words(run))
-    charts.show(sweep_charts.grid(run, present=present), key="grid")
-    _cannot_run(run)
+def _grid(results: Results, present: bool) -> None:
+    if results.ended:
+        _verdict(words.sweep_words(results))
+    charts.show(sweep_charts.grid(results, present=present), key="grid")
+    _cannot_run(results)
     if not present:
-        _take_away(run, words.sweep_table(run))
+        _take_away(results, words.sweep_table(results))
 
 
-def _search(run: Run, present: bool) -> None:
-    asked = run.asked
-    if run.ended.is_set() and run.found:
-        _verdict(words.search_words(run))
+def _search(results: Results, present: bool) -> None:
+    study = results.study
+    if results.ended and results.break_even:
+        _verdict(words.search_words(results))
     chart = sweep_charts.line(
-        asked,
-        SWEEP_INPUTS[asked.search],
-        words.looked_at(run),
-        run.found.crossings if run.found else (),
+        study,
+        SWEEP_INPUTS[study.search],
+        words.looked_at(results),
+        results.break_even.crossings if results.break_even else (),
         present=present,
     )
     charts.show(chart, key="search")
-    _cannot_run(run)
+    _cannot_run(results)
     if not present:
-        _take_away(run, words.search_table(run))
+        _take_away(results, words.search_table(results))
 
 
-def _draws(run: Run, present: bool) -> None:
-    base, drawn = run.outcomes()[0], words.drawn(run)
+def _draws(results: Results, present: bool) -> None:
+    base, drawn = results.in_order()[0], words.drawn(results)
     if base is None:
         return
     if base.error:
         page.problem("This scenario cannot be run", base.error)
         return
-    if run.ended.is_set():
-        _verdict(words.draws_words(run))
-    outcomes = [one for one in run.outcomes() if one is not None]
-    interval = sensitivity.factor_interval(outcomes, run.asked.policy_id)
-    chart = sweep_charts.histogram(run.asked, drawn, interval, present=present)
+    if results.ended:
+        _verdict(words.draws_words(results))
+    outcomes = [one for one in results.in_order() if one is not None]
+    interval = sensitivity.factor_interval(outcomes, results.study.policy_id)
+    chart = sweep_charts.histogram(results.study, drawn, interval, present=present)
     charts.show(chart, key="draws")
     if not present:
         with st.expander("Between which values factors are drawn, and why"):
@@ -139,12 +139,12 @@ def _draws(run: Run, present: bool) -> None:
                 "Multipliers are drawn evenly on a log scale, each by itself. Page Method has "
                 "another reading, with errors of each model and GPU type apart."
             )
-        _take_away(run, words.draws_table(run))
+        _take_away(results, words.draws_table(results))
 
 
-def _cannot_run(run: Run) -> None:
+def _cannot_run(results: Results) -> None:
     """Why points could not run, each reason once."""
-    reasons = [one.error for one in list(run.seen.values()) if one.error]
+    reasons = [one.error for one in results.outcomes.values() if one.error]
     for reason in dict.fromkeys(reasons):
         st.warning(
             f"{fmt.plural(reasons.count(reason), 'value')} could not run: {plain(reason)}",

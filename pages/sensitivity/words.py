@@ -17,7 +17,7 @@ from carbonrouter_core.studies.sensitivity import Swing
 from carbonrouter_core.studies.sweep import Outcome, Sweep
 from carbonrouter_core.words import figures as fmt
 from pages.shared import state, theme
-from pages.shared.sweep_jobs import Asked, Run
+from pages.shared.studies import Results, Study
 
 HALF_WORDS = {
     "test": "of the half that nothing was learned from",
@@ -38,17 +38,17 @@ def value_words(one: SweepInput, value: Any) -> str:
     return f"{value:g}{fmt.NARROW}{one.unit}".rstrip()
 
 
-def names(asked: Asked) -> tuple[str, str]:
+def names(study: Study) -> tuple[str, str]:
     """The policy and what it is held against, within a sentence."""
-    return theme.in_text(asked.policy_id), theme.in_text(asked.question.baseline)
+    return theme.in_text(study.policy_id), theme.in_text(study.question.baseline)
 
 
-def base(run: Run, outcome: Outcome) -> str:
+def base(results: Results, outcome: Outcome) -> str:
     """The saving as the scenario stands, how sure it is, and of which sessions. HTML."""
-    asked = run.asked
-    ours, theirs = names(asked)
-    saving = outcome.savings[asked.policy_id]
-    sessions = outcome.figures[asked.policy_id]["sessions"]
+    study = results.study
+    ours, theirs = names(study)
+    saving = outcome.savings[study.policy_id]
+    sessions = outcome.figures[study.policy_id]["sessions"]
     text = (
         f"As the scenario stands, {ours} emits <b>{fmt.less_or_more(saving.value_percent)}</b> "
         f"CO2e than {theirs}"
@@ -57,9 +57,9 @@ def base(run: Run, outcome: Outcome) -> str:
         text = f"As the scenario stands, {ours} emits <b>as much</b> CO2e as {theirs}"
     if fmt.known(saving.low_percent):
         text += f" (95 % interval over sessions: {fmt.between(*saving[1:])})"
-    drawn = "" if asked.question.sample is None else " sampled"
-    text += f", on {fmt.number(sessions)}{drawn} sessions {HALF_WORDS[asked.question.half]}."
-    if asked.question.sample is not None:
+    drawn = "" if study.question.sample is None else " sampled"
+    text += f", on {fmt.number(sessions)}{drawn} sessions {HALF_WORDS[study.question.half]}."
+    if study.question.sample is not None:
         text += (
             " A sample is for finding out what matters: the saving of all sessions can lie "
             "anywhere in its interval."
@@ -70,9 +70,9 @@ def base(run: Run, outcome: Outcome) -> str:
 # --- One at a time ----------------------------------------------------------------------------
 
 
-def bars(run: Run) -> list[Swing]:
+def bars(results: Results) -> list[Swing]:
     """The bars of the inputs of which both values have come; none before the base has."""
-    outcomes = run.outcomes()
+    outcomes = results.in_order()
     if outcomes[0] is None:
         return []
     ready, chosen = [outcomes[0]], []
@@ -81,7 +81,7 @@ def bars(run: Run) -> list[Swing]:
         if low is not None and high is not None:
             ready += [low, high]
             chosen.append(name)
-    return sensitivity.swings(ready, run.asked.policy_id, chosen) if chosen else []
+    return sensitivity.swings(ready, results.study.policy_id, chosen) if chosen else []
 
 
 def tornado_table(shown: Sequence[Swing]) -> pd.DataFrame:
@@ -109,17 +109,17 @@ def tornado_table(shown: Sequence[Swing]) -> pd.DataFrame:
 # --- Sweeps -----------------------------------------------------------------------------------
 
 
-def sweep_table(run: Run) -> pd.DataFrame:
+def sweep_table(results: Results) -> pd.DataFrame:
     """One row a point that has come, in order: values, saving with its interval, why not."""
-    asked = run.asked
+    study = results.study
     rows = []
-    for values, outcome in zip(settings(asked), run.outcomes(), strict=True):
+    for values, outcome in zip(settings(study), results.in_order(), strict=True):
         if outcome is None:
             continue
-        saving = outcome.savings.get(asked.policy_id, Interval(None, None, None))
+        saving = outcome.savings.get(study.policy_id, Interval(None, None, None))
         row: dict[str, Any] = {
             SWEEP_INPUTS[axis.input].label: value_words(SWEEP_INPUTS[axis.input], value)
-            for axis, value in zip(asked.axes, values, strict=True)
+            for axis, value in zip(study.axes, values, strict=True)
         }
         rows.append(
             row
@@ -133,19 +133,19 @@ def sweep_table(run: Run) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def settings(asked: Asked) -> list[tuple[Any, ...]]:
+def settings(study: Study) -> list[tuple[Any, ...]]:
     """The values of each point of a sweep over axes, in order."""
-    return Sweep(asked.scenario, asked.axes, asked.question).settings()
+    return Sweep(study.scenario, study.axes, study.question).settings()
 
 
-def sweep_words(run: Run) -> str:
+def sweep_words(results: Results) -> str:
     """Where the saving is largest and smallest, and whether it turns. HTML."""
-    asked = run.asked
+    study = results.study
     known = [
         (saving, values)
-        for values, outcome in zip(settings(asked), run.outcomes(), strict=True)
+        for values, outcome in zip(settings(study), results.in_order(), strict=True)
         if outcome is not None
-        and (saving := sensitivity.saving_of(outcome, asked.policy_id)) is not None
+        and (saving := sensitivity.saving_of(outcome, study.policy_id)) is not None
     ]
     if not known:
         return "None of these values can run."
@@ -153,10 +153,10 @@ def sweep_words(run: Run) -> str:
         min(known, key=lambda one: one[0]),
         max(known, key=lambda one: one[0]),
     )
-    ours, theirs = names(asked)
+    ours, theirs = names(study)
     text = (
         f"{ours} against {theirs}: from <b>{fmt.less_or_more(worst)}</b> CO2e at "
-        f"{_where(asked, at_worst)} to <b>{fmt.less_or_more(best)}</b> at {_where(asked, at_best)}."
+        f"{_where(study, at_worst)} to <b>{fmt.less_or_more(best)}</b> at {_where(study, at_best)}."
     )
     losing = sum(saving < 0 for saving, _ in known)
     if losing:
@@ -164,13 +164,13 @@ def sweep_words(run: Run) -> str:
     return text
 
 
-def _where(asked: Asked, values: Sequence[Any]) -> str:
+def _where(study: Study, values: Sequence[Any]) -> str:
     return escape(
         fmt.joined(
             [
                 f"{sensitivity.label_in_text(SWEEP_INPUTS[axis.input])} "
                 f"{value_words(SWEEP_INPUTS[axis.input], value)}"
-                for axis, value in zip(asked.axes, values, strict=True)
+                for axis, value in zip(study.axes, values, strict=True)
             ]
         )
     )
@@ -179,36 +179,36 @@ def _where(asked: Asked, values: Sequence[Any]) -> str:
 # --- Search and draws -------------------------------------------------------------------------
 
 
-def looked_at(run: Run) -> list[tuple[float, Outcome]]:
+def looked_at(results: Results) -> list[tuple[float, Outcome]]:
     """What a search has run so far, by value of its input, ascending."""
-    one = SWEEP_INPUTS[run.asked.search]
+    one = SWEEP_INPUTS[results.study.search]
     return sorted(
-        ((float(one.get(outcome.point)), outcome) for outcome in list(run.seen.values())),
+        ((float(one.get(outcome.point)), outcome) for outcome in results.outcomes.values()),
         key=lambda pair: pair[0],
     )
 
 
-def search_table(run: Run) -> pd.DataFrame:
+def search_table(results: Results) -> pd.DataFrame:
     """One row a value that was looked at."""
-    one = SWEEP_INPUTS[run.asked.search]
+    one = SWEEP_INPUTS[results.study.search]
     return pd.DataFrame(
         [
             {
                 one.label: value_words(one, value),
-                "Saving (%)": sensitivity.saving_of(outcome, run.asked.policy_id),
+                "Saving (%)": sensitivity.saving_of(outcome, results.study.policy_id),
                 "Cannot run": outcome.error,
             }
-            for value, outcome in looked_at(run)
+            for value, outcome in looked_at(results)
         ]
     )
 
 
-def search_words(run: Run) -> str:
+def search_words(results: Results) -> str:
     """Where the sign changes, and what it does not say. HTML."""
-    if run.found is None:
+    if results.break_even is None:
         return "Searching\N{HORIZONTAL ELLIPSIS}"
-    text = f"<b>{escape(run.found.in_words(*names(run.asked)))}</b>"
-    if run.found.crossings:
+    text = f"<b>{escape(results.break_even.in_words(*names(results.study)))}</b>"
+    if results.break_even.crossings:
         text += (
             " By the best estimate of the saving; near there its interval over sessions has both "
             "signs."
@@ -219,23 +219,23 @@ def search_words(run: Run) -> str:
     )
 
 
-def drawn(run: Run) -> list[float]:
+def drawn(results: Results) -> list[float]:
     """The savings of the draws that have come, in percent."""
-    outcomes = [one for one in run.outcomes()[1:] if one is not None]
-    savings = [sensitivity.saving_of(one, run.asked.policy_id) for one in outcomes]
+    outcomes = [one for one in results.in_order()[1:] if one is not None]
+    savings = [sensitivity.saving_of(one, results.study.policy_id) for one in outcomes]
     return [saving for saving in savings if saving is not None]
 
 
-def draws_words(run: Run) -> str:
+def draws_words(results: Results) -> str:
     """The interval over the draws, beside what it leaves out. HTML."""
-    asked = run.asked
-    outcomes = [one for one in run.outcomes() if one is not None]
-    found = sensitivity.factor_interval(outcomes, asked.policy_id)
-    ours, theirs = names(asked)
+    study = results.study
+    outcomes = [one for one in results.in_order() if one is not None]
+    found = sensitivity.factor_interval(outcomes, study.policy_id)
+    ours, theirs = names(study)
     number = len(outcomes) - 1
     if not fmt.known(found.low_percent):
         return "Too few draws have come to give an interval."
-    over = outcomes[0].savings[asked.policy_id]
+    over = outcomes[0].savings[study.policy_id]
     text = (
         f"With every measured factor drawn within its range, {ours} emits "
         f"<b>{fmt.between(found.low_percent, found.high_percent)}</b> than {theirs} in the middle "
@@ -247,21 +247,21 @@ def draws_words(run: Run) -> str:
             f" The interval over sessions ({fmt.between(*over[1:])}) comes on top of it: that is "
             "chance in the traffic, this is doubt about the factors."
         )
-    losing = sum(saving < 0 for saving in drawn(run))
+    losing = sum(saving < 0 for saving in drawn(results))
     if losing:
         text += f" It loses in {fmt.number(losing)} of the draws."
     return text
 
 
-def draws_table(run: Run) -> pd.DataFrame:
+def draws_table(results: Results) -> pd.DataFrame:
     """One row a draw: the factors and the saving."""
     rows = [
         one.point.factors.to_dict()
         | {
-            "saving_percent": sensitivity.saving_of(one, run.asked.policy_id),
+            "saving_percent": sensitivity.saving_of(one, results.study.policy_id),
             "cannot_run": one.error,
         }
-        for one in run.outcomes()
+        for one in results.in_order()
         if one is not None
     ]
     return pd.DataFrame(rows)

@@ -14,7 +14,7 @@ from carbonrouter_core.studies.seasons import offered_series
 from carbonrouter_core.traces.builtin import BUILTIN_TRACES
 from carbonrouter_core.units import S_PER_DAY
 from carbonrouter_core.words import figures as fmt
-from pages.shared import answer, kept_figures, state, trace_jobs
+from pages.shared import answer, kept_figures, state, stored
 from pages.shared.markdown import plain
 from pages.shared.state import COPIES_NAMES, adopt, current, distance, router
 
@@ -175,10 +175,10 @@ def _workload_controls() -> None:
 def data_set_control(where: str) -> None:
     """The trace: built in, or brought by the user."""
     chosen = state.draft()["trace"]
-    stored, _ = trace_jobs.stored()  # page Traffic data says why there are none
+    found, _ = stored.traces()  # page Traffic data says why there are none
     own = {
-        one.name: f"{fmt.plural(one.turns, 'turn')} in {fmt.plural(one.sessions, 'session')}"
-        for one in stored
+        trace.name: f"{fmt.plural(trace.turns, 'turn')} in {fmt.plural(trace.sessions, 'session')}"
+        for trace in found
     }
     traces = [*BUILTIN_TRACES, *own]
     if chosen not in traces:

@@ -21,7 +21,7 @@ from carbonrouter_core.replay.simulation import Progress, unheard
 from carbonrouter_core.results import unmet as demands
 from carbonrouter_core.routing.policies import ROUTER
 from carbonrouter_core.words import figures as fmt
-from pages.shared import replays, theme
+from pages.shared import jobs, theme
 
 ROUTERS = (ROUTER, "carbonrouter")
 """The rules a user can choose between as the CarbonRouter of the page, the default first."""
@@ -114,8 +114,8 @@ def prepared(scenario: core.Scenario) -> Prepared:
 
 
 def prepared_beside(scenario: core.Scenario) -> Prepared:
-    """The same, for a page that waits for it as :func:`.replays.wait` does."""
-    return replays.wait(
+    """The same, for a page that waits for it as :func:`.jobs.wait` does."""
+    return jobs.wait(
         ("prepared", key_of(scenario)),
         "Placing the conversations in time",
         lambda progress: prepared(scenario),
@@ -131,7 +131,7 @@ def _comparison(
 ) -> core.Comparison:
     prepared = _prepared(scenario_key, _scenario)
     # The compiled replay lets other threads run, so two policies take the time of one.
-    told = replays.together(_progress, len(policies))
+    told = jobs.together(_progress, len(policies))
     with ThreadPoolExecutor(len(policies)) as pool:
         runs = list(pool.map(partial(core.run_policy, prepared), policies, told))
     _has_replayed.set()
@@ -146,9 +146,9 @@ def comparison(scenario: core.Scenario, router: str) -> core.Comparison:
 def several(scenario: core.Scenario, policies: tuple[str, ...]) -> core.Comparison:
     """Any policies side by side.
 
-    Waits as :func:`.replays.wait` does; raises CarbonRouterError where they cannot run.
+    Waits as :func:`.jobs.wait` does; raises CarbonRouterError where they cannot run.
     """
-    return replays.wait(
+    return jobs.wait(
         ("comparison", key_of(scenario), *policies),
         replaying(policies),
         partial(_comparison, key_of(scenario), policies, scenario),
@@ -176,7 +176,7 @@ def _overview(
 
 def overview(scenario: core.Scenario, router: str) -> Overview:
     """The answer: figures of ``router`` and FairCarbon under ``scenario``."""
-    return replays.wait(
+    return jobs.wait(
         ("overview", key_of(scenario), router),
         replaying(main(router)),
         partial(_overview, key_of(scenario), router, scenario),
@@ -202,7 +202,7 @@ def _details(
 
 def details(scenario: core.Scenario, router: str) -> Details:
     """What stands below the answer, for the same two policies."""
-    return replays.wait(
+    return jobs.wait(
         ("details", key_of(scenario), router),
         replaying(main(router)),
         partial(_details, key_of(scenario), router, scenario),
@@ -251,7 +251,7 @@ def policy_row(scenario: core.Scenario, policy_id: str) -> tuple[dict[str, float
 
     Its saving is left open (NaN): that is against FairCarbon, which is not replayed again.
     """
-    return replays.wait(
+    return jobs.wait(
         ("policy", key_of(scenario), policy_id),
         replaying([policy_id]),
         partial(_policy, key_of(scenario), policy_id, scenario),

@@ -16,7 +16,7 @@ import streamlit as st
 
 import carbonrouter_core as core
 from carbonrouter_core.words import figures as fmt
-from pages.shared import controls, kept_figures, replays, sharing, state, theme
+from pages.shared import controls, jobs, kept_figures, sharing, state, theme
 
 ASSETS = Path(__file__).resolve().parents[2] / "assets"
 HERE = Path(__file__).parent
@@ -108,8 +108,8 @@ def guard() -> Iterator[None]:
     """
     try:
         yield
-    except replays.StoppedError as error:
-        replays.offer_again([error])
+    except jobs.StoppedError as error:
+        jobs.offer_again([error])
     except core.CarbonRouterError as error:
         problem("This scenario cannot be run", str(error))
         _offer_window(getattr(error, "nearest_start", None))

@@ -13,7 +13,7 @@ from carbonrouter_core.report import links
 from carbonrouter_core.report.links import PARAMETER, Opened
 from carbonrouter_core.store.store import existing_store
 from carbonrouter_core.words import figures as fmt
-from pages.shared import kept_figures, state, trace_jobs
+from pages.shared import kept_figures, state, stored
 from pages.shared.markdown import plain
 
 OPENED = "opened-link"
@@ -28,8 +28,8 @@ def take_link() -> None:
     if text is None:
         return
     del st.query_params[PARAMETER]
-    stored, _ = trace_jobs.stored()
-    opened = links.open_link(text, [one.name for one in stored])
+    own, _ = stored.traces()
+    opened = links.open_link(text, [trace.name for trace in own])
     if not opened.refused:
         state.adopt(opened.scenario, preset_name=state.nearest_preset(opened.scenario))
         if opened.router in kept_figures.ROUTERS:

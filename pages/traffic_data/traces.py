@@ -32,7 +32,7 @@ from carbonrouter_core.traces.importers import IMPORTERS
 from carbonrouter_core.traces.importers.base import ImportOptions
 from carbonrouter_core.traces.report import LONG_SESSION_TURNS, TraceReport
 from carbonrouter_core.words import figures as fmt
-from pages.shared import controls, kept_figures, page, replays, trace_jobs
+from pages.shared import controls, jobs, kept_figures, page, stored
 from pages.shared.markdown import plain
 
 PREVIEW_ROWS = 200
@@ -193,7 +193,7 @@ def use(name: str, first_utc_s: float | None, last_utc_s: float | None) -> None:
 # --- What there is ---------------------------------------------------------------------------
 
 
-def table(stored: list[StoredTrace]) -> pd.DataFrame:
+def table(own: list[StoredTrace]) -> pd.DataFrame:
     """One row a trace, those of the user first."""
     rows = [
         {
@@ -204,7 +204,7 @@ def table(stored: list[StoredTrace]) -> pd.DataFrame:
             "Time": one.report["span"],
             "Stored": one.created_utc.strftime("%Y-%m-%d %H:%M UTC"),
         }
-        for one in stored
+        for one in own
     ]
     for name, label in BUILTIN_TRACES.items():
         trace = core.find_trace(name)
@@ -274,7 +274,7 @@ def show_observed(scenario: core.Scenario) -> None:
     """What the log's own routing emitted against CarbonRouter, and the cache model's error."""
     key = kept_figures.key_of(scenario)
     work = partial(_observe, key, scenario)
-    found = replays.wait(("observed", key), "Replaying the log", work)
+    found = jobs.wait(("observed", key), "Replaying the log", work)
     if found.against is not None:
         against = found.against
         mass = fmt.Mass.for_largest(against.as_served_g)
@@ -311,18 +311,18 @@ def plain_html(text: str) -> str:
 
 def show_stored(scenario: core.Scenario) -> None:
     """The traces there are; preview, use, export and delete one."""
-    stored, locked = trace_jobs.stored()
+    own, locked = stored.traces()
     st.html('<h2 class="cr-title">Traffic that can be used</h2>')
     if locked:
         st.warning(plain(locked), icon=":material/lock:")
     thousands = st.column_config.NumberColumn(format="localized")
     st.dataframe(
-        table(stored),
+        table(own),
         hide_index=True,
         key="trace-table",
         column_config={"Turns": thousands, "Sessions": thousands},
     )
-    by_name = {one.name: one for one in stored}
+    by_name = {one.name: one for one in own}
     names = [*by_name, *BUILTIN_TRACES]
     if st.session_state.get("trace-chosen") not in names:
         st.session_state["trace-chosen"] = names[0]

@@ -8,11 +8,13 @@ import carbonrouter_core as core
 from carbonrouter_core.store.store import StoredTrace
 from carbonrouter_core.traces.importers import IMPORTERS
 from carbonrouter_core.words import figures as fmt
-from pages.shared import controls, job_watch, page, trace_jobs
+from pages.shared import controls, jobs, page
 from pages.shared.markdown import plain
+from pages.traffic_data import jobs as trace_jobs
 from pages.traffic_data import traces
+from pages.traffic_data.jobs import KEY
 
-JOB, CHECKED, SAVED = "trace_job", "trace_checked", "trace_saved"
+CHECKED, USE_WHEN_STORED = "trace-checked", "trace-use-when-stored"
 
 
 def bring() -> None:
@@ -32,27 +34,23 @@ def bring() -> None:
     )
     format_id, options = traces.ask_what_is_not_said()
     if st.button("Check", type="primary", disabled=not files, key="trace-check"):
-        trace_jobs.forget(st.session_state.pop(CHECKED, None))
-        if before := st.session_state.get(JOB):
-            before.stop.set()
-        names = [file.name for file in files]
-        st.session_state[JOB] = trace_jobs.check(files, format_id, options, names)
+        trace_jobs.discard(st.session_state.pop(CHECKED, None))
+        trace_jobs.check(files, format_id, options)
 
 
-def collect(job: trace_jobs.Job) -> None:
-    """Take over the result of a job that is done."""
-    del st.session_state[JOB]
+def collect() -> None:
+    """Take over the result of the job that has just ended."""
     try:
-        result = job.future.result() if job.future else None
-    except trace_jobs.CancelledError:
+        result = jobs.take(KEY)
+    except jobs.StoppedError:
         st.info("Stopped; nothing was stored.")
         return
     except core.CarbonRouterError as error:
         st.error(plain(str(error)), icon=":material/block:")
         return
     if isinstance(result, StoredTrace):
-        trace_jobs.forget(st.session_state.pop(CHECKED, None))
-        if st.session_state.pop(SAVED, True):
+        trace_jobs.discard(st.session_state.pop(CHECKED, None))
+        if st.session_state.pop(USE_WHEN_STORED, True):
             traces.use(result.name, result.first_utc_s, result.last_utc_s)
         st.toast(f"Stored as {plain(result.name)}")
         st.session_state["trace-chosen"] = result.name
@@ -83,23 +81,23 @@ def confirm() -> None:
     )
     only = buttons.button("Store only", disabled=not able, key="trace-store")
     if buttons.button("Discard", key="trace-discard"):
-        trace_jobs.forget(st.session_state.pop(CHECKED))
+        trace_jobs.discard(st.session_state.pop(CHECKED))
         st.rerun()
     if both or only:
-        st.session_state[SAVED] = both
-        st.session_state[JOB] = trace_jobs.save(staged, name, bool(report.unreadable))
+        st.session_state[USE_WHEN_STORED] = both
+        trace_jobs.save(staged, name, bool(report.unreadable))
         st.rerun()
 
 
 def draw() -> None:
     """The whole page."""
     bring()
-    job = st.session_state.get(JOB)
-    if job is not None and job.done:
-        collect(job)
-    elif job is not None:
-        job_watch.watch(job, "trace-stop")
-    if CHECKED in st.session_state and JOB not in st.session_state:
+    now = jobs.status(KEY)
+    if now is not None and now.ended:
+        collect()
+    elif now is not None:
+        jobs.watch(KEY)
+    if CHECKED in st.session_state and KEY not in st.session_state:
         confirm()
     traces.show_stored(controls.current())
 

@@ -20,7 +20,7 @@ from carbonrouter_core.words import figures as fmt
 from pages.compare import charts, sides, tables
 from pages.compare import words as compare_words
 from pages.compare.sides import Results, Scale, Side
-from pages.shared import kept_figures, replays
+from pages.shared import jobs, kept_figures
 
 ROOT = Path(__file__).resolve().parents[2]
 TIMEOUT_S = 180
@@ -39,7 +39,7 @@ def open_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[OpenP
         if scenario is not None:
             app.session_state["scenario"] = scenario
         for key, value in state.items():
-            app.session_state[key if key == replays.STOPPED else f"kept:compare-{key}"] = value
+            app.session_state[key if key == jobs.STOPPED else f"kept:compare-{key}"] = value
         app.switch_page("pages/compare/compare.py")
         app.run()
         assert not app.exception
@@ -94,7 +94,7 @@ def test_a_newcomer_sees_who_emits_least_and_what_it_costs(
 
 def test_what_was_stopped_is_left_out_until_it_is_run_after_all(open_page: OpenPage) -> None:
     stopped = ("side", kept_figures.key_of(Scenario()), "sticky")
-    app = open_page(policies=[LOOKAHEAD, "faircarbon", "sticky"], **{replays.STOPPED: {stopped}})
+    app = open_page(policies=[LOOKAHEAD, "faircarbon", "sticky"], **{jobs.STOPPED: {stopped}})
     assert "Stopped: replaying Sticky." in words(app)
     assert "less CO2e than FairCarbon" in words(app)
     assert not any("Sticky" in alt for alt in alts(app))

@@ -16,7 +16,9 @@ from carbonrouter_core.store.series import stored_intensity
 from carbonrouter_core.store.sites import own_sites
 from carbonrouter_core.store.store import close_store
 from pages.grid_data import imports, jobs
+from pages.grid_data.jobs import KEY
 from pages.shared import kept_figures
+from pages.shared.jobs import StoppedError
 
 ROOT = Path(__file__).resolve().parents[2]
 TIMEOUT_S = 180
@@ -62,9 +64,9 @@ def click(app: AppTest, key: str) -> AppTest:
     """Click, and wait for the job that this may have begun."""
     app.button(key=key).click().run()
     for _ in range(10 * TIMEOUT_S):
-        if "grid_job" not in app.session_state:
+        if KEY not in app.session_state:
             break
-        if not app.session_state["grid_job"].done:
+        if not app.session_state[KEY].job.status.ended:
             time.sleep(0.1)
             continue
         app.run()
@@ -143,11 +145,9 @@ def test_the_page_watches_a_check_and_can_stop_it(
     app.file_uploader(key="grid-files").set_value(("a.csv", table(), "text/plain")).run()
     app.button(key="grid-check").click().run()
     assert any("Reading and checking" in one.proto.text for one in app.get("progress"))
-    app.button(key="grid-stop").click().run()
+    app.button(key=f"{KEY}-stop").click().run()
     go_on.set()
-    job = app.session_state["grid_job"]
-    while not job.done:
-        time.sleep(0.05)
+    assert isinstance(app.session_state[KEY].job.future.exception(TIMEOUT_S), StoppedError)
     app.run()
     assert "Stopped; nothing was stored" in words(app)
     assert stored_intensity() == []
@@ -210,13 +210,12 @@ def test_seasons_and_knowledge_are_compared(open_page: Callable[..., AppTest]) -
 def test_the_work_can_be_stopped(open_page: Callable[..., AppTest]) -> None:
     app = open_page(Scenario())
     app.button(key="grid-run-knowledge").click().run()
-    job = app.session_state["grid_job"]
-    job.stop.set()
-    while not job.done:
-        time.sleep(0.1)
+    job = app.session_state[KEY].job
+    job.stop()
+    assert isinstance(job.future.exception(TIMEOUT_S), StoppedError)
     app.run()
     assert "Stopped; nothing was stored" in words(app)
-    assert "grid_job" not in app.session_state
+    assert KEY not in app.session_state
 
 
 def test_a_window_that_no_grid_has_offers_the_nearest(open_page: Callable[..., AppTest]) -> None:

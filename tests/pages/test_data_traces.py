@@ -10,11 +10,15 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from carbonrouter_core import Scenario
+from carbonrouter_core.errors import StoreError
 from carbonrouter_core.store.store import close_store, open_store
 from carbonrouter_core.traces.staging import stage
+from pages.shared import stored
+from pages.traffic_data.jobs import KEY
 
 ROOT = Path(__file__).resolve().parents[2]
 TIMEOUT_S = 120
+CHECKED = "trace-checked"
 HEADER = "session,turn,new_prompt_tokens,output_tokens"
 GOOD = f"{HEADER}\na,0,10,5\na,1,20,5\nb,0,7,7\n"
 
@@ -53,9 +57,9 @@ def click(app: AppTest, key: str) -> AppTest:
     """Click, and wait for the job that this may have begun."""
     app.button(key=key).click().run()
     for _ in range(10 * TIMEOUT_S):
-        if "trace_job" not in app.session_state:
+        if KEY not in app.session_state:
             break
-        if not app.session_state["trace_job"].done:
+        if not app.session_state[KEY].job.status.ended:
             time.sleep(0.1)
         app.run()
     assert not app.exception
@@ -137,7 +141,7 @@ def test_what_is_no_trace_is_a_sentence(open_page: Callable[[], AppTest], conten
     app = bring(open_page(), content, "<script>alert(1)</script>.csv")
     assert len(app.error) == 1
     assert "Traceback" not in words(app)
-    assert "trace_checked" not in app.session_state
+    assert CHECKED not in app.session_state
 
 
 def test_a_file_that_ends_early_is_the_users_choice(open_page: Callable[[], AppTest]) -> None:
@@ -173,7 +177,7 @@ def test_deleting_a_trace_takes_it_out_of_the_scenario(open_page: Callable[[], A
 
 def test_two_tabs_have_their_own_files_and_scenarios(open_page: Callable[[], AppTest]) -> None:
     one, other = bring(open_page(), GOOD), open_page()
-    assert "trace_checked" not in other.session_state
+    assert CHECKED not in other.session_state
     click(one, "trace-use")
     other.run()
     assert one.session_state["scenario"].trace == "mine"
@@ -196,13 +200,10 @@ def test_odd_names_are_shown_as_text(open_page: Callable[[], AppTest], tmp_path:
 def test_a_store_that_another_process_holds_is_said(
     open_page: Callable[[], AppTest], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from carbonrouter_core.errors import StoreError
-    from pages.shared import trace_jobs
-
     def held() -> None:
         raise StoreError("The store is open in another process.")
 
-    monkeypatch.setattr(trace_jobs, "existing_store", held)
+    monkeypatch.setattr(stored, "existing_store", held)
     app = open_page()
     assert "open in another process" in words(app)
     (table,) = [one.value for one in app.dataframe if "Name" in one.value]

@@ -24,7 +24,7 @@ from carbonrouter_core.words import figures as fmt
 from pages.energy_planning import charts, choice, year
 from pages.energy_planning import words as plan_words
 from pages.energy_planning.choice import Choice
-from pages.shared import kept_figures, sweep_jobs
+from pages.shared import kept_figures, processes
 
 ROOT = Path(__file__).resolve().parents[2]
 TIMEOUT_S = 180
@@ -53,7 +53,7 @@ def open_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[OpenP
         return app
 
     with ThreadPoolExecutor(2) as threads:
-        monkeypatch.setattr(sweep_jobs._pool, "_executor", threads)
+        monkeypatch.setattr(processes.POOL, "_executor", threads)
         yield start
     close_store()
 
@@ -153,7 +153,7 @@ def test_a_year_is_that_of_the_core(open_page: OpenPage) -> None:
     assert app.selectbox(key="plan-year").options == ["2021", "2022", "2023", "2024"]
     app.selectbox(key="plan-year").set_value(2023).run()
     app.button(key=f"{JOB}-run").click().run()
-    assert app.session_state[JOB].run.ended.wait(TIMEOUT_S)
+    assert app.session_state[JOB].job.future.exception(timeout=TIMEOUT_S) is None
     app.run()
     assert not app.exception
     names = choice.policies(ROUTER)
@@ -173,12 +173,12 @@ def test_a_year_shows_how_far_it_is_and_can_be_stopped(
             return Future()
 
     app = open_page()
-    monkeypatch.setattr(sweep_jobs._pool, "_executor", Stuck())
+    monkeypatch.setattr(processes.POOL, "_executor", Stuck())
     app.button(key=f"{JOB}-run").click().run()
     (bar,) = app.get("progress")
     assert "0 of 4 runs" in bar.proto.text
     app.button(key=f"{JOB}-stop").click().run()
-    assert app.session_state[JOB].run.ended.wait(10)
+    app.session_state[JOB].job.future.exception(timeout=10)
     app.run()
     assert "Stopped. 0 runs of 4" in words(app)
 
@@ -188,7 +188,7 @@ def test_a_season_that_cannot_run_is_named(open_page: OpenPage, monkeypatch) -> 
     monkeypatch.setattr(year, "years", lambda spans: [2090])
     app = open_page()
     app.button(key=f"{JOB}-run").click().run()
-    assert app.session_state[JOB].run.ended.wait(TIMEOUT_S)
+    assert app.session_state[JOB].job.future.exception(timeout=TIMEOUT_S) is None
     app.run()
     assert "2090-01-15 cannot run" in words(app)
 

@@ -12,7 +12,7 @@ from streamlit.testing.v1 import AppTest
 
 from carbonrouter_core import OPTIMUM, PRESETS, Scenario, compare
 from carbonrouter_core.words import figures as fmt
-from pages.shared import kept_figures, replays
+from pages.shared import jobs, kept_figures
 
 APP = Path(__file__).resolve().parents[2] / "app.py"
 LOOKAHEAD, PUBLISHED = kept_figures.ROUTERS
@@ -65,7 +65,7 @@ def test_bars_stand_without_the_policy_whose_replay_was_stopped(
     open_app: Callable[..., AppTest],
 ) -> None:
     stopped = ("policy", kept_figures.key_of(Scenario()), OPTIMUM)
-    app = open_app(**{replays.STOPPED: {stopped}})
+    app = open_app(**{jobs.STOPPED: {stopped}})
     assert "Stopped: replaying Hindsight optimum." in html_blocks(app)
     alts = [chart.proto.alt for chart in app.get("plotly_chart")]
     assert any("Sticky" in alt for alt in alts)

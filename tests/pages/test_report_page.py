@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import io
 import time
 import zipfile
@@ -16,7 +17,9 @@ from carbonrouter_core.report.links import link_text, open_link
 from carbonrouter_core.store.store import close_store, existing_store, open_store
 from carbonrouter_core.traces.staging import stage
 from pages.report import jobs
-from pages.report.downloads import DONE, JOB
+from pages.report.downloads import DONE
+from pages.report.jobs import KEY
+from pages.shared.jobs import Job, StoppedError
 
 ROOT = Path(__file__).resolve().parents[2]
 TIMEOUT_S = 180
@@ -64,7 +67,7 @@ def wait(app: AppTest) -> AppTest:
     """Until the job that may have begun is done and the page has drawn its result."""
     for _ in range(10 * TIMEOUT_S):
         assert not app.exception
-        if JOB not in app.session_state:
+        if KEY not in app.session_state:
             return app
         time.sleep(0.1)
         app.run()
@@ -112,22 +115,19 @@ def test_each_thing_is_built_when_asked_for_and_then_downloaded(open_page: OpenP
 
 
 def test_files_go_when_nobody_holds_them(open_page: OpenPage) -> None:
-    open_page()
-    job = jobs.bundle(Scenario(trace="may"), ["sticky"])
-    assert job.future is not None
-    file = job.future.result(timeout=TIMEOUT_S)
-    path = file.path
+    app = click(open_page(), "build-bundle")
+    path = built(app, "bundle").path
     assert zipfile.is_zipfile(io.BytesIO(path.read_bytes()))
-    job.future = None
-    del file
+    del app.session_state[DONE]
+    gc.collect()
     assert not path.exists()
 
 
 def test_a_job_is_stopped(open_page: OpenPage) -> None:
     open_page()
-    job = jobs.Job("Building")
-    job.stop.set()
-    with pytest.raises(jobs.CancelledError):
+    job = Job("Building")
+    job.stop()
+    with pytest.raises(StoppedError):
         jobs._compare(job, Scenario(trace="may"), ["sticky"])
 
 

@@ -13,7 +13,7 @@ from carbonrouter_core import FIELDS, PRESETS, Scenario, compare
 from carbonrouter_core.store.store import close_store, open_store
 from carbonrouter_core.words import figures as fmt
 from pages.scenario import saved
-from pages.shared import kept_figures, replays
+from pages.shared import jobs, kept_figures
 
 ROOT = Path(__file__).resolve().parents[2]
 TIMEOUT_S = 180
@@ -91,7 +91,7 @@ def test_a_newcomer_sees_every_choice_and_what_it_comes_to(open_real_page: OpenP
 
 def test_what_was_stopped_is_offered_again(open_page: OpenPage) -> None:
     app = open_page()
-    app.session_state[replays.STOPPED] = {("prepared", kept_figures.key_of(Scenario()))}
+    app.session_state[jobs.STOPPED] = {("prepared", kept_figures.key_of(Scenario()))}
     run(app)
     assert "Stopped: placing the conversations in time." in words(app)
     app.button(key="again-prepared-" + kept_figures.key_of(Scenario())).click()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import json
 import threading
 import time
@@ -25,8 +24,9 @@ from carbonrouter_core.studies.sweep import STORED, Axis, Outcome, Question, run
 from carbonrouter_core.words import figures as fmt
 from pages.sensitivity import charts, choice
 from pages.sensitivity import words as sweep_words
-from pages.shared import kept_figures, sweep_jobs
-from pages.shared.sweep_jobs import Asked, Run
+from pages.shared import kept_figures, processes, studies
+from pages.shared.jobs import Job, Phase
+from pages.shared.studies import Results, Study
 
 ROOT = Path(__file__).resolve().parents[2]
 TIMEOUT_S = 180
@@ -44,7 +44,7 @@ OpenPage = Callable[..., AppTest]
 def executor(monkeypatch: pytest.MonkeyPatch) -> Iterator[ThreadPoolExecutor]:
     """Threads in place of processes, which take seconds to start."""
     with ThreadPoolExecutor(2) as threads:
-        monkeypatch.setattr(sweep_jobs._pool, "_executor", threads)
+        monkeypatch.setattr(processes.POOL, "_executor", threads)
         yield threads
 
 
@@ -86,14 +86,18 @@ class Holding(Executor):
             )
 
 
-def run_of(app: AppTest) -> Run:
-    return app.session_state[JOB].run
+def job_of(app: AppTest) -> Job:
+    return app.session_state[JOB].job
+
+
+def results_of(app: AppTest) -> Results:
+    return studies.results_of(job_of(app).status)
 
 
 def click_run(app: AppTest, *, wait: bool = True) -> AppTest:
     app.button(key=f"{JOB}-run").click().run()
     if wait:
-        assert run_of(app).ended.wait(TIMEOUT_S)
+        wait_for(lambda: job_of(app).status.ended)
         app.run()
     assert not app.exception
     return app
@@ -148,10 +152,10 @@ def test_the_tornado_is_that_of_the_core(open_page: OpenPage) -> None:
 def test_a_running_sweep_shows_what_has_come_and_outlives_its_page(
     open_page: OpenPage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sweep_jobs._pool, "_executor", Holding(5))
+    monkeypatch.setattr(processes.POOL, "_executor", Holding(5))
     app = click_run(open_page(), wait=False)
-    run = run_of(app)
-    wait_for(lambda: len(run.seen) == 5)
+    job = job_of(app)
+    wait_for(lambda: len(results_of(app).outcomes) == 5)
     app.run()
     assert "2 of 17 inputs so far" in words(app) and app.get("plotly_chart")
     (bar,) = app.get("progress")
@@ -159,20 +163,20 @@ def test_a_running_sweep_shows_what_has_come_and_outlives_its_page(
     assert button(app, f"{JOB}-run").disabled
     app.switch_page("pages/method/method.py").run()
     app.switch_page("pages/sensitivity/sensitivity.py").run()
-    assert not run.ended.is_set() and "2 of 17 inputs so far" in words(app)
-    assert run_of(app) is run
+    assert job.status.phase is Phase.RUNNING and "2 of 17 inputs so far" in words(app)
+    assert job_of(app) is job
 
 
 def test_a_stopped_sweep_keeps_what_it_has_and_goes_on(
     open_page: OpenPage, monkeypatch: pytest.MonkeyPatch, executor: ThreadPoolExecutor
 ) -> None:
-    monkeypatch.setattr(sweep_jobs._pool, "_executor", Holding(5))
+    monkeypatch.setattr(processes.POOL, "_executor", Holding(5))
     app = click_run(open_page(), wait=False)
-    run = run_of(app)
-    wait_for(lambda: len(run.seen) == 5)
+    job = job_of(app)
+    wait_for(lambda: len(results_of(app).outcomes) == 5)
     app.run()
     app.button(key=f"{JOB}-stop").click().run()
-    assert run.ended.wait(5), "stopping does not wait for points"
+    job.future.exception(timeout=5)  # stopping does not wait for points
     app.run()
     assert "Stopped. 5 runs of 34 are kept" in words(app)
     assert app.get("plotly_chart") and len(open_store().table_names(STORED)) == 1
@@ -186,18 +190,18 @@ def test_a_stopped_sweep_keeps_what_it_has_and_goes_on(
             return super().submit(function, point, *rest)
 
     with Counting(2) as counting:
-        monkeypatch.setattr(sweep_jobs._pool, "_executor", counting)
+        monkeypatch.setattr(processes.POOL, "_executor", counting)
         app = click_run(app)
-    assert run_of(app).complete and len(began) == 34 - 5
+    assert results_of(app).complete and len(began) == 34 - 5
     assert "matters most" in words(app)
 
 
 def test_other_choices_do_not_pass_for_the_answer(open_page: OpenPage) -> None:
     app = click_run(open_page(kind="line", x_count=2))
-    assert "answers the earlier ones" not in words(app)
+    assert "The choices have changed" not in words(app)
     app.slider(key="control_quality_floor").set_value(0.7).run()
-    assert "answers the earlier ones: scenario Paper, 200 sampled sessions" in words(app)
-    assert run_of(app).asked.scenario.quality_floor == 0.65
+    assert "are of the earlier ones: scenario Paper, 200 sampled sessions" in words(app)
+    assert results_of(app).study.scenario.quality_floor == 0.65
 
 
 def test_lost_workers_are_said_and_the_next_run_has_others(
@@ -207,19 +211,19 @@ def test_lost_workers_are_said_and_the_next_run_has_others(
         def submit(self, function, /, *arguments, **named):
             raise BrokenExecutor("out of memory")
 
-    monkeypatch.setattr(sweep_jobs._pool, "_executor", Lost())
-    monkeypatch.setattr(sweep_jobs, "process_pool", lambda workers, idle_s: executor)
+    monkeypatch.setattr(processes.POOL, "_executor", Lost())
+    monkeypatch.setattr(processes, "process_pool", lambda workers, idle_s: executor)
     app = click_run(open_page(kind="line", x_count=2))
     assert "The workers were stopped" in words(app)
     app = click_run(app)
-    assert run_of(app).complete and app.get("plotly_chart")
+    assert results_of(app).complete and app.get("plotly_chart")
 
 
 def test_a_defect_shows_no_traceback(open_page: OpenPage, monkeypatch: pytest.MonkeyPatch) -> None:
     def broken(*_: object, **__: object) -> None:
         raise RuntimeError("a secret detail")
 
-    monkeypatch.setattr(sweep_jobs, "Runner", broken)
+    monkeypatch.setattr(studies, "Runner", broken)
     app = click_run(open_page())
     assert "could not be run to its end" in words(app) and "secret" not in words(app)
 
@@ -236,15 +240,6 @@ def test_a_base_that_cannot_run_is_said(open_page: OpenPage) -> None:
     del app.session_state["scenario_draft"]
     app.run()
     assert "cannot be run" in words(app) and not app.exception
-
-
-def test_a_closed_tab_ends_its_sweep(executor: ThreadPoolExecutor) -> None:
-    run = Run(Asked(sweep_jobs.LINE, Scenario(), QUESTION, ROUTER), 1)
-    job = sweep_jobs.Job(run)
-    assert not run.stop.is_set()
-    del job
-    gc.collect()
-    assert run.stop.is_set()
 
 
 def test_while_presenting_only_the_answer_is_shown(open_page: OpenPage) -> None:
@@ -285,9 +280,9 @@ def test_two_inputs_make_a_heat_map(open_page: OpenPage) -> None:
 
 def test_a_search_says_where_or_that_it_never_stops(open_page: OpenPage) -> None:
     app = click_run(open_page(kind="break-even", search="quality_floor"))
-    found = run_of(app).found
+    found = results_of(app).break_even
     assert found is not None and len(found.looked_at) >= sensitivity.SEARCH_POINTS
-    assert found.in_words(*sweep_words.names(run_of(app).asked)) in words(app)
+    assert found.in_words(*sweep_words.names(results_of(app).study)) in words(app)
 
 
 def test_draws_give_an_interval_beside_that_of_the_sessions(open_page: OpenPage) -> None:
@@ -326,21 +321,20 @@ def test_choices_outlast_a_visit_to_another_page(open_page: OpenPage) -> None:
 # --- Words and charts, from made-up outcomes --------------------------------------------------
 
 
-def made(kind: str, savings: list[float | None], **details) -> Run:
-    """A sweep that has come to its end with these savings, one a point."""
-    asked = Asked(kind, Scenario(), QUESTION, ROUTER, **details)
-    run = Run(asked, len(savings))
-    for point, saving in zip(asked.points(), savings, strict=True):
-        figures = {ROUTER: {"sessions": 100}}
+def made(kind: str, savings: list[float | None], **details) -> Results:
+    """A study that has come to its end with these savings, one a point."""
+    study = Study(kind, Scenario(), QUESTION, ROUTER, **details)
+    outcomes: dict[Point, Outcome] = {}
+    for point, saving in zip(study.points(), savings, strict=True):
         interval = {} if saving is None else {ROUTER: Interval(saving, saving - 2, saving + 2)}
-        run.seen[point] = Outcome(point, figures, interval, "" if interval else "no data")
-    run.ended.set()
-    return run
+        figures, error = {ROUTER: {"sessions": 100}}, "" if interval else "no data"
+        outcomes.setdefault(point, Outcome(point, figures, interval, error))
+    return Results(study, outcomes, ended=True, complete=True)
 
 
 def test_words_of_a_line_name_the_ends_and_the_losses() -> None:
     axes = (Axis("idle_s", (120.0, 600.0, 3600.0)),)
-    text = sweep_words.sweep_words(made(sweep_jobs.LINE, [-4.0, None, 21.34], axes=axes))
+    text = sweep_words.sweep_words(made(studies.LINE, [-4.0, None, 21.34], axes=axes))
     assert text.replace(fmt.NARROW, " ") == (
         "CarbonRouter with look-ahead against FairCarbon: from <b>4.0 % more</b> CO2e at cache "
         "kept unused 2 min to <b>21.3 % less</b> at cache kept unused 1 h. It loses at 1 of 2."
@@ -349,9 +343,9 @@ def test_words_of_a_line_name_the_ends_and_the_losses() -> None:
 
 def test_a_line_names_the_lines_that_are_drawn_and_no_other() -> None:
     def subtitle(name: str, values: tuple[float, ...], crossings: tuple[float, ...] = ()) -> str:
-        run = made(sweep_jobs.LINE, [1.0, 2.0], axes=(Axis(name, values),))
-        points = list(zip(values, run.outcomes(), strict=True))
-        chart = charts.line(run.asked, SWEEP_INPUTS[name], points, crossings)
+        run = made(studies.LINE, [1.0, 2.0], axes=(Axis(name, values),))
+        points = list(zip(values, run.in_order(), strict=True))
+        chart = charts.line(run.study, SWEEP_INPUTS[name], points, crossings)
         return str(chart.figure.layout.title.subtitle.text)
 
     assert subtitle("idle_s", (120.0, 7200.0)) == "Dashed line: as the scenario stands"
@@ -362,7 +356,7 @@ def test_a_line_names_the_lines_that_are_drawn_and_no_other() -> None:
 
 def test_a_heat_map_leaves_out_what_cannot_run() -> None:
     axes = (Axis("copies", ("latest", "all")), Axis("quality_floor", (0.5, 0.8)))
-    run = made(sweep_jobs.GRID, [1.0, 2.0, None, -4.0], axes=axes)
+    run = made(studies.GRID, [1.0, 2.0, None, -4.0], axes=axes)
     chart = charts.grid(run)
     (drawn,) = chart.figure.data
     assert drawn.text[0][0] == "1.0" and drawn.text[0][1] == "" and drawn.text[1][1] == "−4.0"
@@ -373,14 +367,7 @@ def test_a_heat_map_leaves_out_what_cannot_run() -> None:
 def test_a_tornado_without_a_result_at_one_end_says_so() -> None:
     savings = [10.0] * (1 + 2 * len(SWEEP_INPUTS))
     savings[1] = None
-    asked = Asked(sweep_jobs.TORNADO, Scenario(), QUESTION, ROUTER)
-    run = Run(asked, len(savings))
-    for point, saving in zip(asked.points(), savings, strict=True):
-        interval = {} if saving is None else {ROUTER: Interval(saving, saving - 2, saving + 2)}
-        run.seen.setdefault(
-            point,
-            Outcome(point, {ROUTER: {"sessions": 9}}, interval, "" if interval else "no data"),
-        )
+    run = made(studies.TORNADO, savings)
     bars = sweep_words.bars(run)
     table = sweep_words.tornado_table(bars)
     assert "no data" in set(table["Cannot run"])
@@ -405,8 +392,8 @@ def test_a_sample_is_of_about_so_many_turns() -> None:
 
 
 def test_processes_are_bounded_by_cores_and_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sweep_jobs, "cores", lambda: 64)
-    monkeypatch.setattr(sweep_jobs, "_memory_bytes", lambda: 16e9)
-    assert sweep_jobs.workers() == 6
-    monkeypatch.setattr(sweep_jobs, "_memory_bytes", lambda: 1e9)
-    assert sweep_jobs.workers() == 1
+    monkeypatch.setattr(processes, "cores", lambda: 64)
+    monkeypatch.setattr(processes, "_memory_bytes", lambda: 16e9)
+    assert processes.workers() == 6
+    monkeypatch.setattr(processes, "_memory_bytes", lambda: 1e9)
+    assert processes.workers() == 1

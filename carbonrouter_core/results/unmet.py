@@ -6,6 +6,7 @@ import numpy as np
 
 from carbonrouter_core.results.comparison import Comparison
 from carbonrouter_core.routing.policies import AS_SERVED
+from carbonrouter_core.words import notes
 
 ROUNDING = 1e-9
 """Predicted quality this far below the floor reaches it."""
@@ -28,18 +29,10 @@ def unmet(run: Comparison, policy_id: str) -> list[str]:
     if policy_id == AS_SERVED.id:  # the log chose, whatever this scenario demands
         return []
     scenario, turns = run.prepared.scenario, run.figures(policy_id)["turns"]
-    said: list[tuple[int, str]] = []
+    sentences: list[tuple[int, str]] = []
     if below := below_floor_turns(run, policy_id):
-        text = (
-            f"In {below:,} of {turns:,} turns no model that fits reaches the quality floor of "
-            f"{scenario.quality_floor:g}; the best one serves them."
-        )
-        said.append((below, text))
+        sentences.append((below, notes.below_floor(below, turns, scenario.quality_floor)))
     if missed := run.figures(policy_id)["missed_ceiling_turns"]:
         assert scenario.latency_ceiling_ms is not None, "no turn misses a ceiling that is not set"
-        text = (
-            f"In {missed:,} of {turns:,} turns nothing is within the latency ceiling of "
-            f"{scenario.latency_ceiling_ms / 1000:g} s; what is fastest serves them."
-        )
-        said.append((missed, text))
-    return [sentence for _, sentence in sorted(said, key=lambda one: -one[0])]
+        sentences.append((missed, notes.over_ceiling(missed, turns, scenario.latency_ceiling_ms)))
+    return [sentence for _, sentence in sorted(sentences, key=lambda one: -one[0])]

@@ -18,6 +18,9 @@ NARROW = "\N{NARROW NO-BREAK SPACE}"
 
 MOST_DECIMALS = 3
 
+AS_MUCH = "as much"
+"""A saving too small to be shown."""
+
 SAME_PERCENT = 0.05
 """Differences below this read "the same": they vanish at the one decimal we show."""
 
@@ -161,18 +164,21 @@ def less_or_more(saving_percent: float | None, decimals: int = 1) -> str:
     if saving_percent is None or not math.isfinite(saving_percent):
         return NOT_AVAILABLE
     if abs(saving_percent) < SAME_PERCENT:
-        return "as much"
+        return AS_MUCH
     word = "less" if saving_percent > 0 else "more"
     return f"{percent(abs(saving_percent), decimals)} {word}"
 
 
-def between(low_percent: float | None, high_percent: float | None) -> str:
-    """An interval of savings in plain words, whichever side of zero its ends are on."""
+def between(low_percent: float | None, high_percent: float | None, word: str = "to") -> str:
+    """An interval of savings in plain words: "3.0 % more to 12.0 % less", "13.0 to 30.4 % less".
+
+    ``word`` stands between the ends: "and" where "between" stands before them.
+    """
     if not known(low_percent) or not known(high_percent):
         return NOT_AVAILABLE
     assert low_percent is not None and high_percent is not None
     if low_percent >= 0:
-        return f"{number(low_percent, 1)} to {percent(high_percent)} less"
+        return f"{number(low_percent, 1)} {word} {percent(high_percent)} less"
     if high_percent <= 0:
-        return f"{number(-high_percent, 1)} to {percent(-low_percent)} more"
-    return f"{percent(-low_percent)} more to {percent(high_percent)} less"
+        return f"{number(-high_percent, 1)} {word} {percent(-low_percent)} more"
+    return f"{percent(-low_percent)} more {word} {percent(high_percent)} less"

@@ -20,7 +20,7 @@ from carbonrouter_core.report.metadata import (
     utc_seconds,
     years,
 )
-from carbonrouter_core.report.sources import built_in_sources
+from carbonrouter_core.report.sources import Source, built_in_sources
 from carbonrouter_core.report.tables import TOKENS_OF_UNIT, served_turns
 from carbonrouter_core.results import provenance
 from carbonrouter_core.results.comparison import Comparison, Interval
@@ -280,17 +280,29 @@ class Report:
             )
             for (series, source, granularity, licence), used in zones.items()
         ]
-        tables = _tables_used(self.trace, self.scenario)
         rows += [
             (source.what, source.source, source.years, source.licence)
-            for source in built_in_sources()
-            if source.table in tables
+            for source in self._sources_of_tables
         ]
         cities: dict[str, list[str]] = {}
         for site in self.sites:
             cities.setdefault(site["pue_basis"], []).append(site["city"])
         rows += [(f"PUE of {fmt.joined(at)}", basis, "", "") for basis, at in cities.items()]
         return rows
+
+    @property
+    def attributions(self) -> list[str]:
+        """Sentences that name the built-in sources the figures rest on."""
+        used = [source.attribution for source in self._sources_of_tables]
+        if any(site["intensity_series"] == "built in" for site in self.sites):
+            used = [*(source.attribution for source in _intensity_sources()), *used]
+        return list(dict.fromkeys(used))
+
+    @cached_property
+    def _sources_of_tables(self) -> list[Source]:
+        """Sources of the built-in tables that were used, those of carbon intensity left out."""
+        tables = _tables_used(self.trace, self.scenario)
+        return [source for source in built_in_sources() if source.table in tables]
 
     # --- Lists of sentences ------------------------------------------------------------------
 
@@ -392,8 +404,12 @@ def _times(trace: Trace, scenario: Scenario) -> str:
     )
 
 
+def _intensity_sources() -> list[Source]:
+    return [source for source in built_in_sources() if source.section == "Carbon intensity"]
+
+
 def _tables_used(trace: Trace, scenario: Scenario) -> set[str]:
-    """The built-in tables that figures of ``trace`` rest on; carbon intensity is told apart."""
+    """The built-in tables that figures of ``trace`` rest on, carbon intensity left out."""
     used = {
         *("models.csv", "gpus.csv", "energy_points.csv", "regions.csv", "region_rtt_ms.csv"),
         "difficulty tables",

@@ -10,21 +10,31 @@ import pandas as pd
 from carbonrouter_core.fleet.catalog import Catalog
 from carbonrouter_core.paths import data_path
 from carbonrouter_core.replay.engine import Prepared
+from carbonrouter_core.report.sources import built_in_sources
 from pages.method import text as method_text
 
 
-@lru_cache(maxsize=1)
-def sources() -> dict[str, tuple[str, str]]:
-    """Years and licence of each built-in table, as data/README.md says."""
-    text = data_path("README.md").read_text(encoding="utf-8")
-    rows = re.findall(r"^\| \[([\w.]+)\]\([^)]*\) \|[^|]*\|[^|]*\|([^|]*)\|([^|]*)\|", text, re.M)
-    return {name: (years.strip(), licence.strip()) for name, years, licence in rows}
-
-
 def from_table(name: str) -> str:
-    """Where a table is from, in a line."""
-    years, licence = sources()[name]
-    return f"Table data/{name}, {years}; licence: {licence}."
+    """Where a built-in table is from, in a line."""
+    (source,) = (source for source in built_in_sources() if source.table == name)
+    return f"Table data/{name}, {source.years}; licence: {source.licence}."
+
+
+def sources() -> pd.DataFrame:
+    """All built-in tables with the source, years, licence and attribution of each."""
+    return pd.DataFrame(
+        [
+            {
+                "Table": source.table,
+                "What": source.what,
+                "Source": source.source,
+                "Years": source.years,
+                "Licence": source.licence,
+                "Attribution": source.attribution,
+            }
+            for source in built_in_sources()
+        ]
+    )
 
 
 @lru_cache(maxsize=1)

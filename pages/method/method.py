@@ -69,6 +69,8 @@ def draw_factors(shown: page.Page) -> None:
             st.markdown(factors.background(title))
             if source == "regions.csv":
                 st.markdown(factors.background("Carbon intensity"))
+    st.html('<h3 class="cr-title">All built-in tables</h3>')
+    st.dataframe(factors.sources(), hide_index=True, key="sources")
 
 
 def draw(shown: page.Page) -> None:

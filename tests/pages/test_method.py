@@ -16,10 +16,10 @@ from streamlit.testing.v1 import AppTest
 from carbonrouter_core import PRESETS, Scenario, compare, load_catalog
 from carbonrouter_core.fleet import costs
 from carbonrouter_core.fleet.catalog import ASSUMED_PUE
+from carbonrouter_core.report.sources import built_in_sources
 from carbonrouter_core.results.worked_turn import examples
 from carbonrouter_core.routing.policies.lookahead import HORIZON_TURNS
 from carbonrouter_core.words import figures as fmt
-from pages.method import factors
 from pages.method import text as method_text
 from pages.shared import kept_figures
 
@@ -190,6 +190,9 @@ def test_factors_say_where_they_are_from(open_method: Callable[..., AppTest]) ->
     assert sites["Licence"].str.startswith("ODbL").all()
     assert (sites["Covers"] == "2021-01-01 to 2025-01-01").all()
     assert set(trips["Basis"]) == {"measured", "assumed within a region"}
+    sources = app.dataframe[5].value
+    assert list(sources["Table"]) == [source.table for source in built_in_sources()]
+    assert (sources[["Source", "Licence", "Attribution"]] != "").all(axis=None)
     told = [box.label for box in app.expander]
     assert "Table data/energy_points.csv, 2025; licence: Apache-2.0." in told
     words = "\n".join(block.value for block in app.markdown)
@@ -309,9 +312,3 @@ def test_constants_in_the_words_are_those_of_the_code() -> None:
     assert epsilon["A100-80GB"] == epsilon["H100-80GB"]
     assert costs.SERVER_EMBODIED_G_PER_GPU == 5_700_000 / 8
     assert costs.LIFETIME_S == 3 * 365.25 * 86_400
-
-
-def test_every_table_has_years_and_a_licence() -> None:
-    for name in ("energy_points", "models", "gpus", "regions", "region_rtt_ms"):
-        years, licence = factors.sources()[f"{name}.csv"]
-        assert years and licence

@@ -214,6 +214,8 @@ def test_sources_are_those_of_the_data_folder(large: str) -> None:
     for name in ("models.csv", "energy_points.csv", "region_rtt_ms.csv", "difficulty tables"):
         assert tables[name].source in said
         assert tables[name].licence in said
+    assert tables["carbon_intensity_3h.parquet"].attribution in said
+    assert tables["energy_points.csv"].attribution in said
     assert "ragpulse" not in said.lower()  # the times of this trace are its own
     assert "Azure swedencentral 2023" in said
     assert "set by the user" in said

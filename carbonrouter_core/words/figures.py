@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import TypeGuard
 
 from carbonrouter_core import units
 
@@ -25,7 +26,7 @@ SAME_PERCENT = 0.05
 """Differences below this read "the same": they vanish at the one decimal we show."""
 
 
-def known(value: float | None) -> bool:
+def known(value: float | None) -> TypeGuard[float]:
     """Whether ``value`` is a figure that can be shown."""
     return value is not None and math.isfinite(value)
 

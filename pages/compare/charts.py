@@ -131,6 +131,8 @@ def _padded(values: Sequence[float], share: float) -> list[float]:
     return [low - margin, high + margin]
 
 
+Box = tuple[float, float, float, float]
+"""Left, top, right and bottom, px."""
 PLACES = {
     "top center": (0.0, -1.0),
     "bottom center": (0.0, 1.0),
@@ -177,19 +179,19 @@ def _label_places(
     return chosen
 
 
-def _box(place: str, a: float, b: float, half_w: float, half_h: float) -> tuple[float, ...]:
+def _box(place: str, a: float, b: float, half_w: float, half_h: float) -> Box:
     dx, dy = PLACES[place]
     x, y = a + dx * (half_w + 8 if dy == 0 else half_w + 4), b + dy * (half_h + 10)
     return x - half_w, y - half_h, x + half_w, y + half_h
 
 
-def _overlap(one: Sequence[float], other: Sequence[float]) -> float:
-    width = min(one[2], other[2]) - max(one[0], other[0])
-    height = min(one[3], other[3]) - max(one[1], other[1])
+def _overlap(box: Box, other: Box) -> float:
+    width = min(box[2], other[2]) - max(box[0], other[0])
+    height = min(box[3], other[3]) - max(box[1], other[1])
     return max(width, 0.0) * max(height, 0.0)
 
 
-def _outside(box: Sequence[float]) -> float:
+def _outside(box: Box) -> float:
     inside = _overlap(box, (0.0, 0.0, *PLOT_PX))
     return 2 * ((box[2] - box[0]) * (box[3] - box[1]) - inside)
 

@@ -10,7 +10,7 @@ import streamlit as st
 import carbonrouter_core as core
 from pages.compare import sides
 from pages.compare.sides import Side
-from pages.shared import jobs, kept, kept_figures, page, stored, theme
+from pages.shared import choices, jobs, kept_figures, page, stored, theme
 from pages.shared.markdown import plain
 
 MODES = {"policies": "Policies on this scenario", "scenarios": "Scenarios under one policy"}
@@ -30,8 +30,8 @@ MOST_SCENARIOS = 6
 
 def open_with(name: str) -> None:
     """Go to page Compare with the scenario on screen beside the saved one ``name``."""
-    st.session_state[kept.place(MODE)] = "scenarios"
-    st.session_state[kept.place(SCENARIOS)] = [ON_SCREEN, f"saved:{name}"]
+    st.session_state[choices.place(MODE)] = "scenarios"
+    st.session_state[choices.place(SCENARIOS)] = [ON_SCREEN, f"saved:{name}"]
     for key in (MODE, SCENARIOS):
         st.session_state.pop(key, None)
     st.switch_page("pages/compare/compare.py")
@@ -42,12 +42,8 @@ def choose(shown: page.Page) -> tuple[list[Side], Side | None]:
 
     None where there is nothing to compare; the page then says why.
     """
-    kept.restore(MODE, "policies", MODES.__contains__)
     with st.container(key="compare-choice"):
-        mode = st.segmented_control(
-            "Compare", list(MODES), format_func=MODES.__getitem__, key=MODE, required=True
-        )
-        kept.keep(MODE, mode)
+        mode = choices.segments(st, "Compare", MODES, MODE, "policies")
         replays = _policies(shown) if mode == "policies" else _scenarios(shown)
     found = _run(replays)
     if not found:
@@ -55,15 +51,16 @@ def choose(shown: page.Page) -> tuple[list[Side], Side | None]:
     by_name = {f"{number}:{side.name}": side for number, side in enumerate(found)}
     key = f"compare-against-{mode}"
     usual = next((n for n, side in by_name.items() if _is_usual(side, mode)), next(iter(by_name)))
-    kept.restore(key, usual, by_name.__contains__)
-    against = st.selectbox(
+    against = choices.select(
+        st,
         "Hold the others against",
         list(by_name),
+        key,
+        usual,
         format_func=lambda name: by_name[name].name,
-        key=key,
         width=420,
     )
-    return found, by_name[kept.keep(key, against)]
+    return found, by_name[against]
 
 
 def _is_usual(side: Side, mode: str) -> bool:
@@ -81,9 +78,9 @@ def _policies(shown: page.Page) -> Replays:
     first = list(FIRST_POLICIES)
     if shown.scenario.copies == "all":  # there it is a search that takes its time
         first.remove(core.OPTIMUM)
-    kept.restore(key, first, core.POLICIES.__contains__)
+    choices.restore(key, first, core.POLICIES.__contains__)
     chosen = st.multiselect("Policies", list(core.POLICIES), format_func=theme.name, key=key)
-    kept.keep(key, chosen)
+    choices.keep(key, chosen)
     # Dash and mark go by the place among all policies: adding one changes no other.
     return [
         (theme.name(name), partial(sides.of_policy, shown.scenario, name, number))
@@ -98,7 +95,7 @@ def _scenarios(shown: page.Page) -> Replays:
     names = {ON_SCREEN: f"On screen: {shown.scenario.name}"}
     names |= {f"saved:{name}": name for name in saved}
     names |= {f"preset:{name}": f"Preset {name}" for name in core.PRESETS}
-    kept.restore(SCENARIOS, _first_two(shown, list(saved)), names.__contains__)
+    choices.restore(SCENARIOS, _first_two(shown, list(saved)), names.__contains__)
     left, right = st.columns([2, 1], gap="medium", vertical_alignment="bottom")
     chosen = left.multiselect(
         "Scenarios",
@@ -108,11 +105,15 @@ def _scenarios(shown: page.Page) -> Replays:
         max_selections=MOST_SCENARIOS,
         help="Save a scenario under a name on page Scenario to have it here.",
     )
-    kept.keep(SCENARIOS, chosen)
-    key = "compare-policy"
-    kept.restore(key, shown.router, core.POLICIES.__contains__)
-    policy_id = right.selectbox("Policy", list(core.POLICIES), format_func=theme.name, key=key)
-    kept.keep(key, policy_id)
+    choices.keep(SCENARIOS, chosen)
+    policy_id = choices.select(
+        right,
+        "Policy",
+        list(core.POLICIES),
+        "compare-policy",
+        shown.router,
+        format_func=theme.name,
+    )
 
     def scenario(name: str) -> core.Scenario:
         if name == ON_SCREEN:

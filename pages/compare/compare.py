@@ -56,8 +56,8 @@ def draw_breakdown(shown: page.Page, others: list[Side], reference: Side, scale:
     head = st.container(horizontal=True, vertical_alignment="bottom")
     names = [side.name for side in others]
     if st.session_state.get("compare-look") not in names:
-        ours = [side.name for side in others if side.policy_id == shown.router]
-        st.session_state["compare-look"] = (ours or names)[0]
+        routers = [side.name for side in others if side.policy_id == shown.router]
+        st.session_state["compare-look"] = (routers or names)[0]
     looked = head.selectbox("Look at", names, key="compare-look", width=320)
     dimension = head.segmented_control(
         "By", list(DIMENSIONS), format_func=DIMENSIONS.__getitem__, default="model",

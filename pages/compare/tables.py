@@ -143,7 +143,14 @@ def _total(table: pd.DataFrame) -> pd.Series:
 
 
 def _row(
-    name: str, a: pd.Series, b: pd.Series, ours: Side, theirs: Side, scale: Scale, *, total=False
+    name: str,
+    a: pd.Series,
+    b: pd.Series,
+    ours: Side,
+    theirs: Side,
+    scale: Scale,
+    *,
+    total: bool = False,
 ) -> str:
     grams = scale.grams(ours, a["carbon_g"]), scale.grams(theirs, b["carbon_g"])
     difference = signed(scale.mass.value(grams[0]) - scale.mass.value(grams[1]))

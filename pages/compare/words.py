@@ -93,13 +93,14 @@ def sureness(side: Side, reference: Side, scale: Scale) -> str:
             "The traffic is not the same, so carbon is for a million turns of each, and the "
             "difference has no interval over sessions."
         )
-    if not fmt.known(saving.low_percent):
+    low, high = saving.low_percent, saving.high_percent
+    if not fmt.known(low) or not fmt.known(high):
         return "There are too few sessions to say how sure this is."
     text = (
         "With as many other sessions of the same kind the difference would lie between "
-        f"<b>{fmt.between(*saving[1:]).replace(' to ', ' and ')}</b> in 95 of 100 cases."
+        f"<b>{fmt.between(low, high).replace(' to ', ' and ')}</b> in 95 of 100 cases."
     )
-    if saving.low_percent < 0 < saving.high_percent:
+    if low < 0 < high:
         text += " This workload does not settle which of the two emits less."
     return text
 

@@ -17,9 +17,11 @@ from pages.shared import charts, state, theme
 from pages.shared.charts import Chart
 from pages.shared.grid_charts import REGION_COLOURS
 
-AMOUNT_COLOURS = [[0.0, "#FFFFE5"], [0.5, "#FE9929"], [1.0, "#662506"]]
+Colours = list[list[float | str]]
+"""Steps of a colour scale: a position from 0 to 1 and its colour."""
+AMOUNT_COLOURS: Colours = [[0.0, "#FFFFE5"], [0.5, "#FE9929"], [1.0, "#662506"]]
 """Little to much: ColorBrewer "YlOrBr", safe for colour-blind readers."""
-MOVED_COLOURS = [[0.0, "#2166AC"], [0.5, "#F7F7F7"], [1.0, "#B35806"]]
+MOVED_COLOURS: Colours = [[0.0, "#2166AC"], [0.5, "#F7F7F7"], [1.0, "#B35806"]]
 """Less to more power than before: blue to orange, white at no change."""
 HATCHES = ("", "/", "x", ".", "\\")
 HOURS = [f"{hour:02d}" for hour in range(units.HOURS_PER_DAY)]
@@ -101,7 +103,7 @@ def _heat(
     title: str,
     subtitle: str,
     unit: str,
-    colours: list[list],
+    colours: Colours,
     span: tuple[float, float],
     present: bool,
     name: str,

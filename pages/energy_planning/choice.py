@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,7 +10,7 @@ import streamlit as st
 
 import carbonrouter_core as core
 from carbonrouter_core.studies import planning
-from pages.shared import kept, page, theme
+from pages.shared import choices, page, theme
 
 KEY = "plan"
 STICKY = "sticky"
@@ -39,27 +39,28 @@ def policies(router: str) -> tuple[str, ...]:
 def choose(shown: page.Page, own_per_day: float) -> Choice:
     """The choices; while presenting, those made before."""
     names = policies(shown.router)
-    usual = {
-        "volume": own_per_day,
-        "price": USUAL_PRICE,
-        "policy": shown.router,
-        "against": core.BASELINE,
-        "amount": "energy",
-    }
     volume_key = f"volume-{shown.scenario.trace}-{shown.scenario.window_days}"
-    _restore(volume_key, usual["volume"], lambda value: value > 0)
-    _restore("price", usual["price"], lambda value: value >= 0)
-    _restore("policy", usual["policy"], names.__contains__)
+    _restore(volume_key, own_per_day, lambda value: value > 0)
+    _restore("price", USUAL_PRICE, lambda value: value >= 0)
+    _restore("policy", shown.router, names.__contains__)
     others = [name for name in names if name != st.session_state[f"{KEY}-policy"]]
     first = core.BASELINE if core.BASELINE in others else others[0]
     _restore("against", first, others.__contains__)
-    _restore("amount", usual["amount"], AMOUNTS.__contains__)
-    if shown.present:
-        found = {name: st.session_state[f"{KEY}-{name}"] for name in usual if name != "volume"}
-        volume, price = st.session_state[f"{KEY}-{volume_key}"], found["price"]
-        return Choice(volume, price, found["policy"], found["against"], found["amount"])
+    _restore("amount", "energy", AMOUNTS.__contains__)
+    if not shown.present:
+        _widgets(volume_key, own_per_day, names, others)
+    volume, price, policy_id, against, amount = (
+        choices.keep(f"{KEY}-{name}", st.session_state[f"{KEY}-{name}"])
+        for name in (volume_key, "price", "policy", "against", "amount")
+    )
+    return Choice(float(volume), float(price), policy_id, against, amount)
+
+
+def _widgets(
+    volume_key: str, own_per_day: float, names: Sequence[str], others: Sequence[str]
+) -> None:
     row = st.container(horizontal=True, vertical_alignment="bottom", key="plan-choice")
-    volume = row.number_input(
+    row.number_input(
         "Conversations a day",
         min_value=1.0,
         max_value=planning.MAX_SESSIONS_PER_DAY,
@@ -70,7 +71,7 @@ def choose(shown: page.Page, own_per_day: float) -> Choice:
         help=f"The traffic of the scenario has {own_per_day:,.0f} a day; more are taken to be "
         "spread over regions and hours as these are.",
     )
-    price = row.number_input(
+    row.number_input(
         "Price of a tonne of CO2e",
         min_value=0.0,
         max_value=planning.MAX_CARBON_PRICE,
@@ -79,20 +80,10 @@ def choose(shown: page.Page, own_per_day: float) -> Choice:
         width=190,
         help="In any currency; costs are in the same.",
     )
-    policy_id = row.selectbox(
-        "Look at", names, format_func=theme.name, key=f"{KEY}-policy", width=260
-    )
-    against = row.selectbox(
-        "Against", others, format_func=theme.name, key=f"{KEY}-against", width=220
-    )
-    amount = row.segmented_control(
-        "Show", list(AMOUNTS), format_func=AMOUNTS.__getitem__, key=f"{KEY}-amount", required=True
-    )
-    for name, value in ((volume_key, volume), ("price", price), ("policy", policy_id),
-                        ("against", against), ("amount", amount)):  # fmt: skip
-        kept.keep(f"{KEY}-{name}", value)
-    return Choice(float(volume), float(price), policy_id, against, amount)
+    row.selectbox("Look at", names, format_func=theme.name, key=f"{KEY}-policy", width=260)
+    row.selectbox("Against", others, format_func=theme.name, key=f"{KEY}-against", width=220)
+    choices.segments(row, "Show", AMOUNTS, f"{KEY}-amount", "energy")
 
 
 def _restore(name: str, usual: object, allowed: Callable[[Any], bool]) -> None:
-    kept.restore(f"{KEY}-{name}", usual, allowed)
+    choices.restore(f"{KEY}-{name}", usual, allowed)

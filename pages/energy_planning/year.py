@@ -14,7 +14,7 @@ from carbonrouter_core.units import S_PER_DAY
 from carbonrouter_core.words import figures as fmt
 from pages.energy_planning import words
 from pages.energy_planning.choice import Choice, policies
-from pages.shared import kept, page, studies
+from pages.shared import choices, page, studies
 from pages.shared.studies import Results, Study
 
 JOB = "year-job"
@@ -52,9 +52,7 @@ def draw(shown: page.Page, choice: Choice) -> None:
             )
             return
         key = "plan-year"
-        kept.restore(key, offered[-1], offered.__contains__)
-        year = st.selectbox("Grid of the year", offered, key=key, width=150)
-        kept.keep(key, year)
+        year = choices.select(st, "Grid of the year", offered, key, offered[-1], width=150)
         question = Question(names, names[0], half="all")
         study = Study(studies.YEAR, shown.scenario, question, shown.router, year=year)
         studies.start_button(JOB, study, "Project a year")

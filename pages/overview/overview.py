@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from functools import partial
 
 import pandas as pd
 import streamlit as st
@@ -70,11 +71,11 @@ def draw_other_policies(
     """The bars of all policies, and how much of the possible saving is reached."""
     others = kept_figures.others(shown.router)
     rows, reference_g = summary.copy(), dict(below.same_kwh_g)
-    style = {"names": below.names, "present": shown.present}
+    draw_bars = partial(charts.policy_bars, names=below.names, present=shown.present)
 
     def redraw(key: str) -> None:
         order = [*kept_figures.main(shown.router), *others]
-        chart = charts.policy_bars(rows, reference_g, mass, order=order, **style)
+        chart = draw_bars(rows, reference_g, mass, order=order)
         with bars:
             charts.show(chart, key=key)
 
@@ -95,7 +96,9 @@ def draw_other_policies(
         carbon_g = answer.minimised_g(rows, shown.scenario)
         if not {core.OPTIMUM, "free-migration"} <= set(carbon_g.index):
             return
-        closed = charts.gap_closed(carbon_g, shown.router, mass, **style)
+        closed = charts.gap_closed(
+            carbon_g, shown.router, mass, names=below.names, present=shown.present
+        )
         charts.show(closed, key="gap")
         page.note(answer.possible(carbon_g, shown.scenario, below.names, mass))
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from html import escape
 from typing import Any
 
@@ -18,6 +19,8 @@ from carbonrouter_core.scenario import FIELDS
 from pages.shared import controls, state
 from pages.shared.markdown import plain
 
+LOWEST: Any = "min"
+"""As the value of a number input: its least value, and it cannot be emptied."""
 HERE = "scenario"
 """Where these controls stand, beside those of the sidebar."""
 
@@ -109,7 +112,7 @@ def _user_mix() -> None:
             f"{HERE}_weight_{name}",
             f"{_label(state.place(name), name in regions)}: {share}",
             weight,
-            lambda value, name=name: _keep_entry("user_mix", name, value),
+            partial(_keep_entry, "user_mix", name),
             low=0.0,
         )
 
@@ -192,7 +195,7 @@ def _pue() -> None:
             f"{HERE}_pue_{name}",
             _label(state.place(name), site is not None),
             draft["pue_overrides"].get(name),
-            lambda value, name=name: _keep_entry("pue_overrides", name, value),
+            partial(_keep_entry, "pue_overrides", name),
             low=1.0,
             high=5.0,
             empty=table,
@@ -325,7 +328,7 @@ def _number(
         label,
         min_value=to_widget(limits["low"]),
         max_value=to_widget(limits["high"]),
-        value=None if empty else "min",
+        value=None if empty else LOWEST,
         step=step,
         format="%d" if kind is int else "%g",
         placeholder=empty or None,
@@ -352,7 +355,7 @@ def _entry(
         label,
         min_value=low,
         max_value=high,
-        value=None if empty else "min",
+        value=None if empty else LOWEST,
         step=0.05,
         format="%g",
         placeholder=empty or None,

@@ -13,7 +13,7 @@ from carbonrouter_core.studies.inputs import SWEEP_INPUTS, SweepInput
 from carbonrouter_core.studies.sweep import Axis, Question
 from carbonrouter_core.words import figures as fmt
 from pages.sensitivity import words as sweep_words
-from pages.shared import kept, kept_figures, page, studies, theme
+from pages.shared import choices, kept_figures, page, studies, theme
 from pages.shared.markdown import plain
 from pages.shared.studies import Study
 
@@ -45,12 +45,7 @@ KEY = "sensitivity"
 def choose(shown: page.Page) -> Study | None:
     """What the choices ask; None, with the reason shown, where they ask nothing that can run."""
     with st.container(key="sensitivity-choice"):
-        key = f"{KEY}-kind"
-        kept.restore(key, studies.TORNADO, KINDS.__contains__)
-        kind = st.segmented_control(
-            "Question", list(KINDS), format_func=KINDS.__getitem__, key=key, required=True
-        )
-        kept.keep(key, kind)
+        kind = choices.segments(st, "Question", KINDS, f"{KEY}-kind", studies.TORNADO)
         page.note(MEANING[kind])
         try:
             policy_id, question = _question(shown)
@@ -89,9 +84,7 @@ def _select(
     where: Any, label: str, key: str, options: list[str], default: str, words: Any, width: int
 ) -> str:
     key = f"{KEY}-{key}"
-    kept.restore(key, default, options.__contains__)
-    chosen = where.selectbox(label, options, format_func=words, key=key, width=width)
-    return kept.keep(key, chosen)
+    return choices.select(where, label, options, key, default, format_func=words, width=width)
 
 
 def _details(kind: str) -> dict[str, Any]:
@@ -109,8 +102,7 @@ def _details(kind: str) -> dict[str, Any]:
     if kind == studies.DRAWS:
         row = st.container(horizontal=True)
         key = f"{KEY}-draws"
-        kept.restore(key, DRAWS[1], DRAWS.__contains__)
-        return {"draws": kept.keep(key, row.selectbox("Draws", DRAWS, key=key, width=120))}
+        return {"draws": choices.select(row, "Draws", DRAWS, key, DRAWS[1], width=120)}
     return {}
 
 
@@ -122,9 +114,9 @@ def _axis(place: str, first: str, most: int, usual: int) -> Axis:
     if one.id == "copies":
         return Axis(one.id, (low, high))
     key = f"{KEY}-{place}-count"
-    kept.restore(key, usual, lambda value: 2 <= value <= most)
+    choices.restore(key, usual, lambda value: 2 <= value <= most)
     count = row.number_input("Values", 2, most, key=key, width=110)
-    return Axis(one.id, sensitivity.spaced_values(one.id, kept.keep(key, count), low, high))
+    return Axis(one.id, sensitivity.spaced_values(one.id, choices.keep(key, count), low, high))
 
 
 def _input(where: Any, label: str, place: str, names: list[str], first: str) -> SweepInput:
@@ -142,7 +134,7 @@ def _range(where: Any, one: SweepInput, place: str) -> tuple[Any, Any]:
     ends = []
     for label, end, usual in (("From", "low", one.low), ("To", "high", one.high)):
         key = f"{KEY}-{place}-{one.id}-{end}"
-        kept.restore(key, usual, lambda _: True)
+        choices.restore(key, usual, lambda _: True)
         if isinstance(usual, date):
             value = where.date_input(label, key=key, format="YYYY-MM-DD", width=150)
         else:
@@ -152,5 +144,5 @@ def _range(where: Any, one: SweepInput, place: str) -> tuple[Any, Any]:
             value = where.number_input(
                 f"{label}{unit}", key=key, step=step, format=number_format, width=150
             )
-        ends.append(kept.keep(key, value))
+        ends.append(choices.keep(key, value))
     return ends[0], ends[1]

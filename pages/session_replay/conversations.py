@@ -20,7 +20,7 @@ from carbonrouter_core.routing.policies import AS_SERVED
 from carbonrouter_core.words import figures as fmt
 from carbonrouter_core.words.names import unknown
 from pages.session_replay import decisions, player
-from pages.shared import kept_figures, theme
+from pages.shared import choices, kept_figures, theme
 from pages.shared.page import Page
 
 BY_ID = "By id"
@@ -46,8 +46,6 @@ COMPARED_WITH = (
     "served each turn and where, also what was done there: as served."
 )
 
-_KEPT = "replay_choice"
-
 
 @dataclass(frozen=True)
 class Choice:
@@ -63,19 +61,15 @@ class Choice:
     """The turns of it that are replayed, from 0."""
 
 
-def _kept() -> dict[str, object]:
-    kept: dict[str, object] = st.session_state.setdefault(_KEPT, {"by": "Longest"})
-    return kept
+SESSION = "replay-session"
+LISTED = "replay-listed"
+"""Keys in the tab: the chosen conversation, and what the list that it stood in was picked by."""
 
 
-def _choose(label: str, options: list, name: str, **widget: object) -> object:
-    """A select box whose value is kept under ``name``; the first option where it is not there."""
-    kept, key = _kept(), f"replay-{name}"
-    value = st.session_state.get(key, kept.get(name))
-    if key not in st.session_state or value not in options:
-        st.session_state[key] = value if value in options else options[0]
-    kept[name] = st.selectbox(label, options, key=key, **widget)
-    return kept[name]
+def _last_session(table: pd.DataFrame) -> int:
+    """The conversation that was looked at last, as far as this traffic has it."""
+    last = st.session_state.get(choices.place(SESSION), 0)
+    return last if last < len(table) else 0
 
 
 def policies(shown: Page) -> list[str]:
@@ -114,18 +108,22 @@ def _stretch(shown: Page, turns: int, deployments: int) -> range:
     parts = stretches(turns, deployments)
     if len(parts) == 1:
         return parts[0]
+    numbers, key = range(len(parts)), "replay-stretch"
     if shown.present:
-        kept = _kept().get("stretch", 0)
-        return parts[min(int(str(kept)), len(parts) - 1)]
-    number = _choose(
-        "Turns",
-        list(range(len(parts))),
-        "stretch",
-        format_func=lambda part: in_words(parts[part]),
-        help="A conversation this long is replayed in parts. Carbon so far counts from its start.",
-        width=260,
-    )
-    return parts[int(str(number))]
+        return parts[choices.restore(key, 0, numbers.__contains__)]
+    return parts[
+        choices.select(
+            st,
+            "Turns",
+            numbers,
+            key,
+            0,
+            format_func=lambda part: in_words(parts[part]),
+            help="A conversation this long is replayed in parts. Carbon so far counts from its "
+            "start.",
+            width=260,
+        )
+    ]
 
 
 def in_words(turns: range) -> str:
@@ -135,25 +133,26 @@ def in_words(turns: range) -> str:
 
 def _pick(shown: Page) -> Choice:
     prepared = kept_figures.prepared_beside(shown.scenario)
-    columns = None if shown.present else st.columns([1.3, 3, 1.6])
-    known = policies(shown)
-    if columns is None:
-        other = str(_kept().get("other", known[0]))
-        other = other if other in known else known[0]
+    names, key = policies(shown), "replay-other"
+    named = partial(decisions.policy_name, prepared=prepared)
+    if shown.present:
+        other = choices.restore(key, names[0], names.__contains__)
     else:
-        with columns[2]:
-            named = partial(decisions.policy_name, prepared=prepared)
-            other = str(
-                _choose("Compared with", known, "other", format_func=named, help=COMPARED_WITH)
-            )
+        columns = st.columns([1.3, 3, 1.6])
+        other = choices.select(
+            columns[2],
+            "Compared with",
+            names,
+            key,
+            names[0],
+            format_func=named,
+            help=COMPARED_WITH,
+        )
     run = kept_figures.several(shown.scenario, (shown.router, other))
     table = _table(kept_figures.key_of(shown.scenario), shown.router, other, run)
-    if columns is None:
-        session = _kept().get("session")
-        number = session if isinstance(session, int) and session < len(table) else 0
-        return Choice(run, table, other, number)
-    with columns[0]:
-        by = str(_choose("Pick by", [*ORDERS, BY_ID], "by"))
+    if shown.present:
+        return Choice(run, table, other, _last_session(table))
+    by = choices.select(columns[0], "Pick by", [*ORDERS, BY_ID], "replay-by", next(iter(ORDERS)))
     with columns[1]:
         return _session(run, table, shown.router, other, by)
 
@@ -166,17 +165,19 @@ def _session(run: core.Comparison, table: pd.DataFrame, router: str, other: str,
     offered = worth.sort_values(column, ascending=sign < 0, kind="stable").head(OFFERED)
     if offered.empty:
         return Choice(run, table, other, None, _none(by, router, other))
-    if _kept().get("listed") != by:  # another list begins at its top
-        _kept()["listed"] = by
-        _kept().pop("session", None)
-        st.session_state.pop("replay-session", None)
-    number = _choose(
+    numbers = [int(row) for row in offered.index]
+    if choices.restore(LISTED, by, lambda listed: True) != by:  # another list begins at its top
+        st.session_state[SESSION] = numbers[0]
+    st.session_state[LISTED] = choices.keep(LISTED, by)
+    number = choices.select(
+        st,
         "Conversation",
-        [int(row) for row in offered.index],
-        "session",
+        numbers,
+        SESSION,
+        numbers[0],
         format_func=lambda row: describe(table.loc[row]),
     )
-    return Choice(run, table, other, int(str(number)))
+    return Choice(run, table, other, number)
 
 
 def _none(by: str, router: str, other: str) -> str:
@@ -191,19 +192,15 @@ def _none(by: str, router: str, other: str) -> str:
 
 
 def _by_id(run: core.Comparison, table: pd.DataFrame, other: str) -> Choice:
-    kept = _kept()
-    kept["listed"] = BY_ID
+    st.session_state[LISTED] = choices.keep(LISTED, BY_ID)
     if "replay-id" not in st.session_state:
-        last = kept.get("session")
-        known = isinstance(last, int) and last < len(table)
-        st.session_state["replay-id"] = str(table["session"].iloc[last if known else 0])
+        st.session_state["replay-id"] = str(table["session"].iloc[_last_session(table)])
     wanted = st.text_input("Id of the conversation", key="replay-id").strip()
     rows = table.index[table["session"] == wanted]
     if not len(rows):
         ids = table["session"].head(FEW_IDS if len(table) > 10_000 else None)
         return Choice(run, table, other, None, unknown("conversation", wanted, list(ids)))
-    kept["session"] = int(rows[0])
-    return Choice(run, table, other, int(rows[0]))
+    return Choice(run, table, other, choices.keep(SESSION, int(rows[0])))
 
 
 def describe(row: pd.Series) -> str:
@@ -245,7 +242,7 @@ def _message(
     session: int,
     first: int,
     present: bool,
-    _stories: tuple,
+    _stories: tuple[Story, Story],
 ) -> bytes:
     return player.message(*_stories, present=present)
 

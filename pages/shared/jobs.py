@@ -75,7 +75,7 @@ class Status:
 
     what: str
     """What is done, such as "Replaying Sticky"."""
-    subject: Hashable
+    subject: Any
     """What the work is about: equal subjects, equal results."""
     phase: Phase
     share: float

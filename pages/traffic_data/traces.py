@@ -30,7 +30,8 @@ from carbonrouter_core.store.store import StoredTrace, open_store
 from carbonrouter_core.traces.builtin import BUILTIN_TRACES
 from carbonrouter_core.traces.importers import IMPORTERS
 from carbonrouter_core.traces.importers.base import ImportOptions
-from carbonrouter_core.traces.report import LONG_SESSION_TURNS, TraceReport
+from carbonrouter_core.traces.report import TraceReport
+from carbonrouter_core.traces.schema import LONG_SESSION_TURNS
 from carbonrouter_core.words import figures as fmt
 from pages.shared import controls, jobs, kept_figures, page, stored
 from pages.shared.markdown import plain
@@ -256,7 +257,8 @@ class Observed:
 def _observe(scenario_key: str, _scenario: core.Scenario, _progress: Progress) -> Observed:
     prepared = core.prepare(_scenario)
     trace = prepared.placed.trace
-    against, notes = None, ()
+    against: Against | None = None
+    notes: tuple[str, ...] = ()
     if has_served(trace):
         runs = {
             AS_SERVED.id: core.run_policy(prepared, AS_SERVED.id),

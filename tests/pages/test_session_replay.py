@@ -309,7 +309,7 @@ def test_where_there_is_no_such_conversation_the_page_says_so(
     one_place = Scenario(
         regions=("europe-west2",), gpus=("H100-80GB",), models=("Llama-3.3-70B",), gpu_regions={}
     )
-    app = open_page(one_place, replay_choice={"by": "Most moves"})
+    app = open_page(one_place, **{"kept:replay-by": "Most moves"})
 
     assert "moves no conversation of this workload" in problem(app)
     app.selectbox(key="replay-by").set_value("Longest").run()

@@ -12,7 +12,7 @@ from carbonrouter_core.results.breakdowns import differences
 from carbonrouter_core.words import figures as fmt
 from pages.compare.charts import signed
 from pages.compare.sides import Scale, Side
-from pages.shared import state
+from pages.shared import state, tables
 
 
 @dataclass(frozen=True)
@@ -65,20 +65,16 @@ def _columns(scale: Scale) -> list[Column]:
 def figures(shown: Sequence[Side], reference: Side, on_front: Sequence[bool], scale: Scale) -> str:
     """One row a side, each figure with its difference to ``reference``."""
     columns = _columns(scale)
-    head = "".join(f'<th scope="col">{escape(column.head)}</th>' for column in columns)
     rows = []
     for side, on in zip(shown, on_front, strict=True):
         mark = " <small>knows or gets what no router can</small>" if side.bound else ""
         mark = " <small>on the front</small>" if on else mark
         if side is reference:
             mark += " <small>the others are held against it</small>"
-        cells = "".join(_cell(column, side, reference) for column in columns)
-        rows.append(f'<tr><th scope="row">{side.swatch}{mark}</th>{cells}</tr>')
-    return (
-        '<div class="cr-wide" tabindex="0" role="region" aria-label="Figures of all">'
-        f'<table class="cr-table cr-figures"><thead><tr><td></td>{head}</tr></thead>'
-        f"<tbody>{''.join(rows)}</tbody></table></div>"
-    )
+        cells = (_cell(column, side, reference) for column in columns)
+        rows.append((f"{side.swatch}{mark}", *cells))
+    heads = ("", *(column.head for column in columns))
+    return tables.html(heads, rows, label="Figures of all")
 
 
 def _cell(column: Column, side: Side, reference: Side) -> str:
@@ -87,7 +83,7 @@ def _cell(column: Column, side: Side, reference: Side) -> str:
         text += f"<small>{_against(column, side, reference)}</small>"
     if column.slowest:
         text += f"<small>p95 {fmt.duration(side.results.figures[column.slowest])}</small>"
-    return f"<td>{text}</td>"
+    return text
 
 
 def _against(column: Column, side: Side, reference: Side) -> str:
@@ -114,7 +110,7 @@ def breakdown(ours: Side, theirs: Side, dimension: str, label: str, scale: Scale
             for table in (mine, other)
         )
         rows.append(_row(escape(state.place(name)), a, b, ours, theirs, scale))
-    rows.append(_row("All", _total(mine), _total(other), ours, theirs, scale, total=True))
+    rows.append(_row("All", _total(mine), _total(other), ours, theirs, scale))
     heads = [
         label,
         f"CO2e, {ours.short}",
@@ -126,12 +122,7 @@ def breakdown(ours: Side, theirs: Side, dimension: str, label: str, scale: Scale
         "Latency",
         "Quality (points)",
     ]
-    head = "".join(f'<th scope="col">{escape(text)}</th>' for text in heads)
-    return (
-        '<div class="cr-wide" tabindex="0" role="region" aria-label="Breakdown">'
-        f'<table class="cr-table cr-figures"><thead><tr>{head}</tr></thead>'
-        f"<tbody>{''.join(rows)}</tbody></table></div>"
-    )
+    return tables.html(heads, rows, label="Breakdown", total=True)
 
 
 def _total(table: pd.DataFrame) -> pd.Series:
@@ -143,19 +134,13 @@ def _total(table: pd.DataFrame) -> pd.Series:
 
 
 def _row(
-    name: str,
-    a: pd.Series,
-    b: pd.Series,
-    ours: Side,
-    theirs: Side,
-    scale: Scale,
-    *,
-    total: bool = False,
-) -> str:
+    name: str, a: pd.Series, b: pd.Series, ours: Side, theirs: Side, scale: Scale
+) -> list[str]:
     grams = scale.grams(ours, a["carbon_g"]), scale.grams(theirs, b["carbon_g"])
     difference = signed(scale.mass.value(grams[0]) - scale.mass.value(grams[1]))
     latency_ms = a["latency_ms_mean"] - b["latency_ms_mean"]
-    cells = [
+    return [
+        name,
         *(scale.mass.text(value) for value in grams),
         f"<b>{difference}{fmt.NARROW}{scale.mass.scale.unit}</b>",
         *(fmt.number(row["turns"]) for row in (a, b)),
@@ -165,14 +150,11 @@ def _row(
         else fmt.NOT_AVAILABLE,
         fmt.number(100 * (a["quality_mean"] - b["quality_mean"]), 1, signed=True),
     ]
-    body = "".join(f"<td>{cell}</td>" for cell in cells)
-    return f'<tr{" class=cr-total" if total else ""}><th scope="row">{name}</th>{body}</tr>'
 
 
 def fairness(shown: Sequence[Side]) -> str:
     """One row a side: how unevenly the users of different regions are served."""
-    heads = ("Quality: largest gap", "Jain index", "Latency: largest gap", "Jain index")
-    head = "".join(f'<th scope="col">{text}</th>' for text in heads)
+    heads = ("", "Quality: largest gap", "Jain index", "Latency: largest gap", "Jain index")
     rows = []
     for side in shown:
         figures = side.results.figures
@@ -183,10 +165,5 @@ def fairness(shown: Sequence[Side]) -> str:
             fmt.duration(figures["latency_gap_ms"]),
             fmt.number(figures["latency_jain"], 4),
         )
-        body = "".join(f"<td>{cell}</td>" for cell in cells)
-        rows.append(f'<tr><th scope="row">{side.swatch}</th>{body}</tr>')
-    return (
-        '<div class="cr-wide" tabindex="0" role="region" aria-label="Fairness">'
-        f'<table class="cr-table cr-figures"><thead><tr><td></td>{head}</tr></thead>'
-        f"<tbody>{''.join(rows)}</tbody></table></div>"
-    )
+        rows.append((side.swatch, *cells))
+    return tables.html(heads, rows, label="Fairness")

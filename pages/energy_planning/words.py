@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from html import escape
 
 import numpy as np
@@ -14,7 +14,7 @@ from carbonrouter_core.studies.planning import PROFILE_DAYS, HourlyLoad, YearPro
 from carbonrouter_core.units import HOURS_PER_DAY, Scale
 from carbonrouter_core.words import figures as fmt
 from pages.energy_planning.choice import Choice
-from pages.shared import state, theme
+from pages.shared import state, tables, theme
 
 CLEANEST_HOURS = 4
 PEAKS = (
@@ -22,16 +22,6 @@ PEAKS = (
     "are multiplied with the volume, so that a small trace scaled up many times overstates it: "
     "plan for something between the peak of the typical day and this."
 )
-
-
-def _table(name: str, heads: Sequence[str], rows: str) -> str:
-    """A table that can be scrolled sideways by touch and by key; ``rows`` is markup of ours."""
-    head = "".join(f'<th scope="col">{escape(one)}</th>' for one in heads)
-    return (
-        f'<div class="cr-wide" tabindex="0" role="region" aria-label="{escape(name)}">'
-        f'<table class="cr-table cr-figures"><thead><tr>{head}</tr></thead>'
-        f"<tbody>{rows}</tbody></table></div>"
-    )
 
 
 def money(amount: float) -> str:
@@ -79,19 +69,24 @@ def totals_html(loads: Mapping[str, HourlyLoad], choice: Choice) -> str:
     mass = fmt.Mass.for_largest(max(carbon_g for _, carbon_g in figures.values()))
     most_kwh = max(energy_kwh for energy_kwh, _ in figures.values())
     energy, power = units.energy_scale(most_kwh), units.power_scale(most_kwh / HOURS_PER_DAY)
-    rows = ""
+    rows = []
     for name, (energy_kwh, carbon_g) in figures.items():
         change = fmt.change_percent(carbon_g, figures[choice.against][1])
         against = "" if name == choice.against else fmt.percent(change, signed=True)
         cost = planning.cost_of_carbon(carbon_g, choice.price)
-        rows += (
-            f"<tr><th scope='row'>{escape(theme.name(name))}</th><td>{scaled(energy_kwh, energy)}"
-            f"</td><td>{scaled(energy_kwh / HOURS_PER_DAY, power)}</td>"
-            f"<td>{mass.text(carbon_g)}</td><td>{against}</td><td>{money(cost)}</td></tr>"
+        rows.append(
+            (
+                escape(theme.name(name)),
+                scaled(energy_kwh, energy),
+                scaled(energy_kwh / HOURS_PER_DAY, power),
+                mass.text(carbon_g),
+                against,
+                money(cost),
+            )
         )
     against = f"Against {theme.name(choice.against)}"
     heads = ("Policy", "Energy a day", "Mean power", "CO2e a day", against, "Cost of carbon a day")
-    return _table("Policies at this volume", heads, rows)
+    return tables.html(heads, rows, label="Policies at this volume")
 
 
 def regions_html(load: HourlyLoad) -> str:
@@ -100,21 +95,26 @@ def regions_html(load: HourlyLoad) -> str:
     mass = fmt.Mass.for_largest(float(table["carbon_g_per_day"].max()))
     energy = units.energy_scale(float(table["energy_kwh_per_day"].max()))
     power = units.power_scale(float(table["peak_kw"].max()))
-    rows = ""
+    rows = []
     for row in table.itertuples():
         draws = not pd.isna(row.peak_hour_utc)
         peak = row.peak_hour_utc.strftime("%a %d %b %Y, %H:%M UTC") if draws else "never"
         typical = f"{int(row.typical_peak_hour_utc):02d}:00 UTC" if draws else "never"
-        rows += (
-            f"<tr><th scope='row'>{escape(state.place(row.region))}</th>"
-            f"<td>{scaled(row.energy_kwh_per_day, energy)}</td>"
-            f"<td>{mass.text(row.carbon_g_per_day)}</td><td>{scaled(row.mean_kw, power)}</td>"
-            f"<td>{scaled(row.typical_peak_kw, power)}<small>{typical}</small></td>"
-            f"<td>{scaled(row.peak_kw, power)}<small>{peak}</small></td></tr>"
+        rows.append(
+            (
+                escape(state.place(row.region)),
+                scaled(row.energy_kwh_per_day, energy),
+                mass.text(row.carbon_g_per_day),
+                scaled(row.mean_kw, power),
+                f"{scaled(row.typical_peak_kw, power)}<small>{typical}</small>",
+                f"{scaled(row.peak_kw, power)}<small>{peak}</small>",
+            )
         )
-    heads = ("Region", "Energy a day", "CO2e a day", "Mean power")
-    heads += ("Peak of the typical day", "Highest hour of the window")
-    return _table("Peaks by region", heads, rows)
+    heads = (
+        *("Region", "Energy a day", "CO2e a day", "Mean power"),
+        *("Peak of the typical day", "Highest hour of the window"),
+    )
+    return tables.html(heads, rows, label="Peaks by region")
 
 
 def moved(power_kw: np.ndarray, regions: tuple[str, ...], choice: Choice) -> str:
@@ -161,22 +161,28 @@ def clean_hours(profile: pd.DataFrame) -> str:
 
 def year_html(years: Mapping[str, YearProjection], choice: Choice) -> str:
     """A row a policy: a year, its cost, and the seasons it is made of. HTML."""
-    mass = fmt.Mass.for_largest(max(one.carbon_g for one in years.values()))
+    mass = fmt.Mass.for_largest(max(year.carbon_g for year in years.values()))
     seasons = next(iter(years.values())).seasons
     day = fmt.Mass.for_largest(
-        max(s["carbon_g_per_day"] for y in years.values() for s in y.seasons)
+        max(season["carbon_g_per_day"] for year in years.values() for season in year.seasons)
     )
-    rows = ""
-    for name, one in years.items():
-        change = fmt.change_percent(one.carbon_g, years[choice.against].carbon_g)
+    rows = []
+    for name, year in years.items():
+        change = fmt.change_percent(year.carbon_g, years[choice.against].carbon_g)
         against = "" if name == choice.against else fmt.percent(change, signed=True)
-        cost = planning.cost_of_carbon(one.carbon_g, choice.price)
-        cells = "".join(f"<td>{day.text(s['carbon_g_per_day'])}</td>" for s in one.seasons)
-        rows += (
-            f"<tr><th scope='row'>{escape(theme.name(name))}</th><td>{fmt.energy(one.energy_kwh)}"
-            f"</td><td>{mass.text(one.carbon_g)}</td><td>{against}</td><td>{money(cost)}</td>"
-            f"{cells}</tr>"
+        cost = planning.cost_of_carbon(year.carbon_g, choice.price)
+        rows.append(
+            (
+                escape(theme.name(name)),
+                fmt.energy(year.energy_kwh),
+                mass.text(year.carbon_g),
+                against,
+                money(cost),
+                *(day.text(season["carbon_g_per_day"]) for season in year.seasons),
+            )
         )
-    heads = ("Policy", "Energy a year", "CO2e a year", f"Against {theme.name(choice.against)}")
-    heads += ("Cost of carbon", *(f"A day from {one['window_start']}" for one in seasons))
-    return _table("Policies over the year", heads, rows)
+    heads = (
+        *("Policy", "Energy a year", "CO2e a year", f"Against {theme.name(choice.against)}"),
+        *("Cost of carbon", *(f"A day from {season['window_start']}" for season in seasons)),
+    )
+    return tables.html(heads, rows, label="Policies over the year")

@@ -10,7 +10,7 @@ import streamlit as st
 import carbonrouter_core as core
 from carbonrouter_core.replay.simulation import Progress
 from carbonrouter_core.words import figures as fmt
-from pages.shared import answer, jobs, kept_figures, page, theme
+from pages.shared import answer, jobs, kept_figures, page, tables, theme
 
 FULL_PROMPT = "faircarbon-full-prompt"
 HEADS = ("All sessions", "Over 30 turns", "Half not learned from")
@@ -52,25 +52,19 @@ def draw(shown: page.Page, figures: kept_figures.Overview) -> None:
 
 def html(by_reading: dict[str, Savings], router: str) -> str:
     """What the router emits against each reading, with its interval."""
-    head = "".join(f'<th scope="col">{name}</th>' for name in HEADS)
-    rows = "".join(
-        f'<tr><th scope="row">{escape(theme.name(reading))}<small>{WORDS[reading]}</small></th>'
-        + "".join(_cell(saving) for saving in savings)
-        + "</tr>"
-        for reading, savings in by_reading.items()
-    )
+    rows = [
+        (f"{escape(theme.name(name))}<small>{WORDS[name]}</small>", *map(_cell, savings))
+        for name, savings in by_reading.items()
+    ]
     return (
         f'<h2 class="cr-title">{escape(theme.name(router))} against both readings of FairCarbon'
         "</h2>"
         '<p class="cr-note">What FairCarbon does is known from its abstract only, which can be '
         "read in two ways. CO2e emitted against it, with the 95 % interval over sessions:</p>"
-        f'<table class="cr-table cr-readings"><thead><tr><td></td>{head}</tr></thead>'
-        f"<tbody>{rows}</tbody></table>"
-    )
+    ) + tables.html(("", *HEADS), rows, style="cr-readings")
 
 
 def _cell(saving: core.Interval) -> str:
     return (
-        f"<td><b>{fmt.less_or_more(saving.value_percent)}</b>"
-        f"<small>{fmt.between(*saving[1:])}</small></td>"
+        f"<b>{fmt.less_or_more(saving.value_percent)}</b><small>{fmt.between(*saving[1:])}</small>"
     )

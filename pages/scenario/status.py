@@ -14,7 +14,7 @@ import carbonrouter_core as core
 from carbonrouter_core.replay.checks import Problem, problems
 from carbonrouter_core.scenario import FIELDS, plain
 from carbonrouter_core.words import figures as fmt
-from pages.shared import answer, kept_figures, page, state, theme
+from pages.shared import answer, kept_figures, page, state, tables, theme
 
 
 def draw(shown: page.Page) -> None:
@@ -63,17 +63,11 @@ def _answer(shown: page.Page, figures: kept_figures.Overview) -> None:
         ("Whole turn", *(fmt.duration(row["latency_ms_mean"]) for row in (ours, theirs))),
         ("Quality", *(fmt.percent(100 * row["quality_mean"]) for row in (ours, theirs))),
     )
-    body = "".join(
-        f'<tr><th scope="row">{name}</th><td>{mine}</td><td>{other}</td></tr>'
-        for name, mine, other in rows
-    )
     st.html(
         '<h2 class="cr-title">What these choices come to</h2>'
         f'<p class="cr-answer" aria-live="polite"><b>{escape(figure)}</b> {escape(words)}</p>'
         f'<p class="cr-note">95 %: {fmt.between(*figures.saving[1:])}.</p>'
-        '<table class="cr-table"><thead><tr><td></td>'
-        f'<th scope="col">{escape(theme.short(router))}</th><th scope="col">FairCarbon</th></tr>'
-        f"</thead><tbody>{body}</tbody></table>"
+        + tables.html(("", theme.short(router), "FairCarbon"), rows)
     )
     for sentence in figures.unmet:
         page.note(sentence)
@@ -111,17 +105,17 @@ def _plain(draft: dict[str, object]) -> dict[str, object]:
 
 def listing(scenario: core.Scenario) -> None:
     """Every choice in words, to be shown to others."""
-    rows = "".join(
-        f'<tr><th scope="row">{escape(fmt.sentence_case(state.field_name(name)))}</th>'
-        f"<td>{escape(state.value_words(name, value))}</td>"
-        f"<td>{escape(str(FIELDS[name]['meaning']))}</td></tr>"
+    texts = (
+        (
+            fmt.sentence_case(state.field_name(name)),
+            state.value_words(name, value),
+            str(FIELDS[name]["meaning"]),
+        )
         for name, value in scenario.to_dict().items()
         if name != "name"
     )
-    st.html(
-        '<table class="cr-table"><thead><tr><th scope="col">Choice</th><th scope="col">Value</th>'
-        f'<th scope="col">What it is</th></tr></thead><tbody>{rows}</tbody></table>'
-    )
+    rows = [tuple(map(escape, row)) for row in texts]
+    st.html(tables.html(("Choice", "Value", "What it is"), rows))
 
 
 def replicas(scenario: core.Scenario, router: str) -> None:

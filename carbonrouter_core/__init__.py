@@ -16,14 +16,17 @@ from carbonrouter_core.errors import (
     TurnError,
 )
 from carbonrouter_core.live import CarbonRouter, Decision, LiveTurn
-from carbonrouter_core.replay.engine import compare, find_trace, prepare, run_policy
-from carbonrouter_core.results.comparison import FIGURES, Comparison, Interval
+from carbonrouter_core.replay.run import run_policy
+from carbonrouter_core.replay.world import prepare
+from carbonrouter_core.results.comparison import FIGURES, Comparison, Interval, compare
 from carbonrouter_core.routing.policies import BASELINE, OPTIMUM, POLICIES
 from carbonrouter_core.scenario import FIELDS, PRESETS, Scenario, preset
+from carbonrouter_core.store.find_trace import find_trace
 from carbonrouter_core.store.sites import load_catalog
 from carbonrouter_core.traces.builtin import BUILTIN_TRACES
+from carbonrouter_core.version import VERSION
 
-__version__ = "0.1.0"
+__version__ = VERSION
 
 __all__ = [
     "BASELINE",

@@ -5,7 +5,7 @@
     ... serve the turn on decision.deployment ...
     router.observe("chat-17", decision.deployment, cached_tokens=0, output_tokens=211)
 
-The decision is made by the same compiled lines as in a replay (:func:`.simulation.decide`); a
+The decision is made by the same compiled lines as in a replay (:func:`.decide.decide`); a
 router only keeps the state of the sessions that are alive. It may be shared between threads.
 """
 
@@ -27,9 +27,10 @@ from carbonrouter_core.fleet.deployments import Fleet
 from carbonrouter_core.grid.knowledge import known_by_region
 from carbonrouter_core.grid.series import IntensityTable
 from carbonrouter_core.quality.item_response import difficulty_of_text, text_of_prompt
-from carbonrouter_core.replay.engine import Prepared, prepare
-from carbonrouter_core.replay.simulation import charge_rows, decide
+from carbonrouter_core.replay.charging import charge_rows
+from carbonrouter_core.replay.world import Prepared, prepare
 from carbonrouter_core.routing import feasibility, kv_cache
+from carbonrouter_core.routing.decide import decide
 from carbonrouter_core.routing.kernel import (
     NOTE,
     SESSION,
@@ -172,7 +173,7 @@ class _Session:
 class CarbonRouter:
     """Routes live turns under one scenario and policy; safe to share between threads.
 
-    ``scenario``: a scenario, or one already made ready by :func:`~.engine.prepare`; what the
+    ``scenario``: a scenario, or one already made ready by :func:`~.world.prepare`; what the
     policy has learned comes from its trace. ``intensity``: a callable for live values, asked
     outside the router's lock, from the thread that routes; left out, the scenario's series and
     what it lets policies know of them. A session is forgotten ``forget_after_s`` after its last

@@ -11,9 +11,6 @@ from types import MappingProxyType
 from typing import Any
 
 from carbonrouter_core.errors import ScenarioError
-from carbonrouter_core.grid.knowledge import KNOWLEDGE
-from carbonrouter_core.grid.series import BASES, KINDS
-from carbonrouter_core.traces.placement import GAP_TABLES
 from carbonrouter_core.units import S_PER_DAY
 from carbonrouter_core.words.names import unknown
 
@@ -24,7 +21,17 @@ MAX_WEIGHT = 1e9
 """Largest weight of a user region: any share can be written, and sums stay finite."""
 
 COPIES = ("latest", "all")
+"""Which deployments keep a session's KV cache: that of the latest turn, or each that had it."""
 CEILING_ON = ("latency", "ttft")
+"""What a latency ceiling limits: the time to the last token, or to the first."""
+BASES = ("lifecycle", "direct")
+"""Accounting of carbon intensity: with what building and supplying a plant emits, or without."""
+KINDS = ("average", "marginal")
+"""Carbon intensity of all power on the grid, or of the plants that answer a change of demand."""
+KNOWLEDGE = ("current", "usual-7d", "usual-28d", "persistence", "forecast")
+"""What policies know of carbon intensity; :mod:`.grid.knowledge` says what each means."""
+GAP_TABLES = ("mooncake", "ragpulse")
+"""Tables of the gaps between the turns of a session (:mod:`.traces.placement`)."""
 
 DEFAULT_GPU_REGIONS = {"B200-180GB": ("europe-west3",)}
 """New GPUs are not everywhere (docs/design.md, section 9)."""

@@ -14,8 +14,8 @@ import numpy as np
 
 from carbonrouter_core import Scenario, prepare, run_policy
 from carbonrouter_core.fleet.catalog import MEASURED, Catalog, EnergyCurve, Gpu, Model, Region
-from carbonrouter_core.replay.engine import Prepared
-from carbonrouter_core.results.comparison import Run
+from carbonrouter_core.replay.run import Run
+from carbonrouter_core.replay.world import Prepared
 from carbonrouter_core.traces.schema import Trace
 
 MG_PER_J = 3600.0

@@ -11,7 +11,7 @@ import pytest
 from carbonrouter_core import CarbonRouter, LiveTurn, Scenario, prepare, run_policy
 from carbonrouter_core.errors import InputError, IntensityError, ScenarioError, TurnError
 from carbonrouter_core.live import _route
-from carbonrouter_core.replay.engine import Prepared
+from carbonrouter_core.replay.world import Prepared
 from carbonrouter_core.routing import kv_cache
 
 START_S = 1_715_558_400.0  # 2024-05-13T00:00Z, the start of the default window

@@ -18,12 +18,12 @@ from carbonrouter_core.cli.options import (
 )
 from carbonrouter_core.errors import InputError
 from carbonrouter_core.replay.as_served import has_served
-from carbonrouter_core.replay.engine import compare, find_trace, parts_folder
 from carbonrouter_core.replay.executors import open_executor
-from carbonrouter_core.replay.parts import compare_parts
-from carbonrouter_core.results.comparison import Interval
+from carbonrouter_core.results.comparison import Interval, compare
+from carbonrouter_core.results.parts import compare_parts
 from carbonrouter_core.routing.policies import AS_SERVED, BASELINE, OPTIMUM, POLICIES
 from carbonrouter_core.scenario import Scenario
+from carbonrouter_core.store.find_trace import find_trace, parts_folder
 from carbonrouter_core.traces.schema import LONG_SESSION_TURNS
 from carbonrouter_core.units import mass_scale
 

@@ -14,8 +14,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from carbonrouter_core.errors import InputError
-from carbonrouter_core.replay.engine import Prepared, prepare, run_policy
-from carbonrouter_core.results.comparison import Comparison, Run
+from carbonrouter_core.replay.run import Run, run_policy
+from carbonrouter_core.replay.world import Prepared, prepare
+from carbonrouter_core.results.comparison import Comparison
 from carbonrouter_core.scenario import PRESETS, Scenario
 from carbonrouter_core.traces.builtin import BUILTIN_TRACES
 

@@ -10,9 +10,9 @@ from carbonrouter_core.cli.import_trace import progress
 from carbonrouter_core.errors import InputError
 from carbonrouter_core.grid.importers import INTENSITY_IMPORTERS
 from carbonrouter_core.grid.importers.base import IntensityOptions
-from carbonrouter_core.grid.series import BASES, KINDS
 from carbonrouter_core.grid.staging import stage_intensity
 from carbonrouter_core.reading.numbers import G_PER_KWH
+from carbonrouter_core.scenario import BASES, KINDS
 from carbonrouter_core.store.series import save_intensity
 from carbonrouter_core.store.sites import own_zones
 from carbonrouter_core.store.store import open_store

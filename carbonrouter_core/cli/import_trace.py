@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from carbonrouter_core.progress import Progress, nobody_listens
 from carbonrouter_core.store.sites import check_region
 from carbonrouter_core.store.store import open_store
 from carbonrouter_core.traces.importers import IMPORTERS
@@ -75,10 +75,10 @@ def _import(options: argparse.Namespace) -> None:
     print(f"stored as {stored.name}: use --trace {stored.name}")
 
 
-def progress(what: str) -> Callable[[float], None]:
+def progress(what: str) -> Progress:
     """Shows how far a long job is, on a terminal only."""
     if not sys.stderr.isatty():
-        return lambda share: None
+        return nobody_listens
     shown = [-1]
 
     def show(share: float) -> None:

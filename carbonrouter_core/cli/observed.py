@@ -8,15 +8,11 @@ from dataclasses import asdict
 from typing import Any
 
 from carbonrouter_core.cli.options import add_scenario_options, scenario_from
-from carbonrouter_core.replay.as_served import (
-    against_as_served,
-    cache_error,
-    fit_idle_s,
-    has_served,
-    run_as_served,
-)
-from carbonrouter_core.replay.engine import prepare, run_policy
+from carbonrouter_core.replay.as_served import has_served
+from carbonrouter_core.replay.run import run_as_served, run_policy
+from carbonrouter_core.replay.world import prepare
 from carbonrouter_core.results.comparison import Comparison
+from carbonrouter_core.results.observed import against_as_served, cache_error, fit_idle_s
 from carbonrouter_core.routing.policies import AS_SERVED, ROUTER
 from carbonrouter_core.units import mass_scale
 

@@ -18,8 +18,8 @@ from carbonrouter_core.cli.options import (
     scenario_from,
 )
 from carbonrouter_core.errors import InputError
-from carbonrouter_core.replay.engine import compare
 from carbonrouter_core.replay.executors import open_executor
+from carbonrouter_core.results.comparison import compare
 from carbonrouter_core.routing.policies import BASELINE, ROUTER
 from carbonrouter_core.studies import planning
 from carbonrouter_core.studies.sweep import Question, run_points

@@ -11,11 +11,11 @@ from typing import IO, Any
 
 from carbonrouter_core.cli.options import add_scenario_options, check_folder, scenario_from
 from carbonrouter_core.errors import InputError
-from carbonrouter_core.replay.engine import compare
 from carbonrouter_core.report import html_report, write_bundle
 from carbonrouter_core.report import kept_runs as kept_runs
 from carbonrouter_core.report.html import REPORT_POLICIES
 from carbonrouter_core.results import provenance
+from carbonrouter_core.results.comparison import compare
 from carbonrouter_core.routing.policies import BASELINE, POLICIES, ROUTER, policy
 from carbonrouter_core.store.store import checked_name, open_store
 

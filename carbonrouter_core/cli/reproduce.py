@@ -11,8 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from carbonrouter_core.replay.engine import compare
-from carbonrouter_core.results.comparison import Comparison, Interval
+from carbonrouter_core.results.comparison import Comparison, Interval, compare
 from carbonrouter_core.scenario import PRESETS
 from carbonrouter_core.traces.builtin import BUILTIN_TRACES
 

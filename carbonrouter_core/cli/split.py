@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from carbonrouter_core.errors import TraceError
-from carbonrouter_core.replay.engine import find_trace
+from carbonrouter_core.store.find_trace import find_trace
 from carbonrouter_core.traces.parts import SESSIONS_PER_PART, repeat, split
 from carbonrouter_core.traces.staging import stage
 

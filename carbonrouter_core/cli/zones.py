@@ -6,7 +6,8 @@ import argparse
 from typing import Any
 
 from carbonrouter_core.errors import InputError, StoreError
-from carbonrouter_core.grid.series import BASES, builtin_series, utc_text
+from carbonrouter_core.grid.series import builtin_series, utc_text
+from carbonrouter_core.scenario import BASES
 from carbonrouter_core.store.series import delete_intensity, stored_intensity
 from carbonrouter_core.store.sites import add_site, delete_site, load_catalog, stranded_by
 

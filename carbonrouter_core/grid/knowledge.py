@@ -14,12 +14,11 @@ import numpy as np
 
 from carbonrouter_core.errors import IntensityError
 from carbonrouter_core.grid.series import ZoneSeries, utc_text
+from carbonrouter_core.scenario import KNOWLEDGE
 from carbonrouter_core.units import S_PER_DAY
 
 USUAL_DAYS = {"usual-7d": 7, "usual-28d": 28}
 """Days of each usual profile: the mean at the same time of so many previous days."""
-
-KNOWLEDGE = ("current", *USUAL_DAYS, "persistence", "forecast")
 
 MEANING = {
     "current": "the present intensity is known, as live grid services give it",

@@ -19,6 +19,7 @@ import pandas as pd
 from carbonrouter_core.compiled import Array, jit
 from carbonrouter_core.errors import IntensityError
 from carbonrouter_core.paths import data_path
+from carbonrouter_core.scenario import BASES
 from carbonrouter_core.units import S_PER_HOUR
 
 LINEAR_FROM_S = 3 * S_PER_HOUR
@@ -30,8 +31,6 @@ MAX_HOLE_S = 3 * S_PER_HOUR
 MIN_STEP_S, MAX_STEP_S = 300, 3 * S_PER_HOUR
 """The finest and the coarsest resolution a series of the user may have."""
 
-BASES = ("lifecycle", "direct")
-KINDS = ("average", "marginal")
 """Average: all power of the grid by its sources; marginal: the plant that one more kWh starts."""
 
 BUILTIN_SOURCE = (

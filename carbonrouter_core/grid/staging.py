@@ -20,8 +20,6 @@ from carbonrouter_core.grid.importers import choose_importer
 from carbonrouter_core.grid.importers.base import Fact, IntensityOptions, Rows
 from carbonrouter_core.grid.report import IntensityReport, SeriesSummary
 from carbonrouter_core.grid.series import (
-    BASES,
-    KINDS,
     MAX_HOLE_S,
     MAX_STEP_S,
     MIN_STEP_S,
@@ -29,9 +27,11 @@ from carbonrouter_core.grid.series import (
     builtin_series,
     utc_text,
 )
-from carbonrouter_core.reading.files import Progress, Source
+from carbonrouter_core.progress import Progress, nobody_listens, part_of
+from carbonrouter_core.reading.files import Source
 from carbonrouter_core.reading.numbers import G_PER_KWH, Numbers, read_numbers
 from carbonrouter_core.reading.times import read_times, time_zone
+from carbonrouter_core.scenario import BASES, KINDS
 from carbonrouter_core.traces.report import MAX_PLACES, Findings
 from carbonrouter_core.units import S_PER_HOUR
 from carbonrouter_core.words.names import nearest
@@ -81,7 +81,7 @@ def stage_intensity(
     names: Sequence[str] | None = None,
     options: IntensityOptions | None = None,
     own_zones: Collection[str] = (),
-    progress: Progress = lambda share: None,
+    progress: Progress = nobody_listens,
 ) -> StagedIntensity:
     """Read and check the series in ``paths``, which are one series cut into files, or several.
 
@@ -103,7 +103,7 @@ def stage_intensity(
         importer, reason = choose_importer(sources[0], format_id)
         parts = []
         for number, source in enumerate(sources):
-            part = _Share(progress, number / len(sources), 1 / len(sources))
+            part = part_of(progress, number / len(sources), 1 / len(sources))
             parts.append(importer.read(source, findings, part))
     except TraceError as error:  # the reader of files says it in its own name
         raise IntensityError(str(error)) from error
@@ -125,18 +125,6 @@ def stage_intensity(
         zones_unknown=tuple(work.zones_unknown),
     )
     return StagedIntensity(report, series)
-
-
-@dataclass(frozen=True)
-class _Share:
-    """Progress within one of several files."""
-
-    progress: Progress
-    before: float
-    own: float
-
-    def __call__(self, share: float) -> None:
-        self.progress(self.before + self.own * share)
 
 
 def _check_options(options: IntensityOptions) -> None:

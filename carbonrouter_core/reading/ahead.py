@@ -11,7 +11,8 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TypeVar
 
-from carbonrouter_core.reading.files import Progress, Source, record_chunks
+from carbonrouter_core.progress import Progress
+from carbonrouter_core.reading.files import Source, record_chunks
 from carbonrouter_core.traces.report import Findings
 
 WORKERS = 2

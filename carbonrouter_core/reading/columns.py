@@ -24,8 +24,9 @@ import pyarrow.compute as pc
 import pyarrow.csv as pa_csv
 import pyarrow.json as pa_json
 
+from carbonrouter_core.progress import Progress
 from carbonrouter_core.reading.ahead import chunks_ahead, parts_ahead, unreadable
-from carbonrouter_core.reading.files import Progress, Source, values_of, whole_text
+from carbonrouter_core.reading.files import Source, values_of, whole_text
 from carbonrouter_core.traces.report import Findings
 
 FIRST_TIME_S, LAST_TIME_S = 946_684_800.0, 4_102_444_800.0

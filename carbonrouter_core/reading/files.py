@@ -21,6 +21,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from carbonrouter_core.errors import TraceError
+from carbonrouter_core.progress import Progress, nobody_listens
 from carbonrouter_core.reading.json_lists import ListLines
 
 CHUNK_BYTES = 8 * 2**20
@@ -37,8 +38,6 @@ PARQUET_ROWS = 65_536
 """Rows of a Parquet file handed on at a time."""
 
 SourceKind = Literal["csv", "jsonl", "json", "parquet"]
-Progress = Callable[[float], None]
-"""Called with the share done, 0 to 1."""
 
 _MAGIC = (
     (b"PK\x03\x04", "a zip archive (or a spreadsheet); unpack it, or save it as CSV"),
@@ -278,7 +277,7 @@ def _blocks(source: Source, progress: Progress) -> Iterator[tuple[bytes, bool, b
 
 
 def json_values(
-    source: Source, broken: Broken, progress: Progress = lambda share: None
+    source: Source, broken: Broken, progress: Progress = nobody_listens
 ) -> Iterator[tuple[int, dict[str, Any]]]:
     """The records of a JSON Lines file (with their lines) or JSON list (with their numbers)."""
     for first, chunk in record_chunks(source, broken, progress):

@@ -1,6 +1,6 @@
 """What makes a scenario impossible to run, all of it at once and before anything is replayed.
 
-:func:`~.engine.prepare` stops at the first thing that is wrong; a form wants to name them all.
+:func:`~.world.prepare` stops at the first thing that is wrong; a form wants to name them all.
 Each check tests one thing; conditions and words are those of the modules that refuse to run.
 """
 

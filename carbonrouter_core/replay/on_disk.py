@@ -11,9 +11,15 @@ from typing import Any
 import numpy as np
 
 from carbonrouter_core.errors import InputError
-from carbonrouter_core.replay.simulation import Charges, Decisions
-from carbonrouter_core.results.comparison import Run
-from carbonrouter_core.routing.policies import Policy
+from carbonrouter_core.progress import Progress, nobody_listens, part_of
+from carbonrouter_core.replay.charging import Charges
+from carbonrouter_core.replay.decisions import Decisions, blocks
+from carbonrouter_core.replay.run import Run, run_policy
+from carbonrouter_core.replay.world import Prepared
+from carbonrouter_core.routing.policies import Policy, policy
+
+ON_DISK_TURNS = 65_536
+"""Turns in memory at a time of a run that is kept on disk; a session is never split."""
 
 _CHARGES = tuple(field.name for field in fields(Charges))
 
@@ -93,3 +99,22 @@ class RunOnDisk(Run):
     def charges(self) -> Charges:
         """What it comes to, mapped into memory."""
         return Charges(*self._charged.read())
+
+
+def run_on_disk(prepared: Prepared, policy_id: str, progress: Progress = nobody_listens) -> Run:
+    """The same as :func:`run_policy`, to the bit, a block of sessions at a time and kept in a file.
+
+    Sessions are independent, so neither decisions nor charges depend on the blocks.
+    """
+    chosen, trace = policy(policy_id), prepared.placed.trace
+    run = RunOnDisk(chosen, trace.n_turns)
+    if chosen.from_log:  # it reads the log as a whole
+        run.write(0, run_policy(prepared, policy_id, progress))
+        return run
+    for first, end, done in blocks(trace.offsets, ON_DISK_TURNS):
+        part = prepared.between(first, end)
+        turns = part.placed.trace.n_turns
+        share = turns / trace.n_turns
+        part_run = run_policy(part, policy_id, part_of(progress, done - share, share))
+        run.write(int(trace.offsets[first]), part_run)
+    return run

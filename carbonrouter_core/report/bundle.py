@@ -9,13 +9,13 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from typing import IO, Any, NamedTuple, TypeVar
 
+from carbonrouter_core.progress import Progress, nobody_listens
 from carbonrouter_core.report import tables
 from carbonrouter_core.report.fields import Field, write_csv
 from carbonrouter_core.report.metadata import Fact, metadata, shared_scenario, value_text
 from carbonrouter_core.results.comparison import Comparison
 
 R = TypeVar("R")
-Progress = Callable[[float], None]
 
 COMPRESSION_LEVEL = 1
 """Of deflate: 6 takes three times as long for a tenth less, most of it being digits."""
@@ -63,16 +63,12 @@ FILES: dict[str, tuple[Field[Any], ...]] = {
 """The CSV files of the bundle and their columns; ``scenario.json`` is beside them."""
 
 
-def _nothing(share: float) -> None:
-    pass
-
-
 def write_bundle(
     comparison: Comparison,
     out: IO[bytes],
     *,
     generated_utc: datetime | None = None,
-    progress: Progress = _nothing,
+    progress: Progress = nobody_listens,
 ) -> None:
     """Write the zip to ``out``, which need not be seekable; every file covers every policy.
 

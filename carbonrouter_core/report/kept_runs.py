@@ -9,15 +9,15 @@ from typing import Any
 
 import pyarrow as pa
 
-from carbonrouter_core.replay.engine import compare
-from carbonrouter_core.replay.simulation import Progress, unheard
+from carbonrouter_core.progress import Progress, nobody_listens
 from carbonrouter_core.report.bundle import decisions_sha256
 from carbonrouter_core.report.fields import schema_of, to_table
 from carbonrouter_core.report.tables import DECISIONS, decisions
 from carbonrouter_core.results import provenance
-from carbonrouter_core.results.comparison import FIGURES, Comparison
+from carbonrouter_core.results.comparison import FIGURES, Comparison, compare
 from carbonrouter_core.scenario import Scenario
 from carbonrouter_core.store.store import Store, StoredRun
+from carbonrouter_core.version import VERSION
 
 KEPT_COLUMNS = (
     *("policy", "session", "turn", "model", "gpu", "region", "cached_tokens"),
@@ -79,7 +79,7 @@ def keep(store: Store, comparison: Comparison, name: str, note: str = "") -> Sto
         name=name,
         scenario_json=prepared.scenario.to_json(),
         summary_json=json.dumps(summary, ensure_ascii=False),
-        engine_version=provenance.engine_version(),
+        engine_version=VERSION,
         seed=prepared.scenario.seed,
         data_hashes=provenance.fingerprints(prepared),
         note=note,
@@ -103,17 +103,17 @@ def figures_of(run: StoredRun, policy_id: str) -> dict[str, Any]:
     return {name: kept[name] for name in FIGURES if name in kept}
 
 
-def run_again(run: StoredRun, progress: Progress = unheard) -> tuple[Comparison, Check]:
+def run_again(run: StoredRun, progress: Progress = nobody_listens) -> tuple[Comparison, Check]:
     """Compute ``run`` anew from what is here now, and say whether it came out the same.
 
-    ``progress`` as in :func:`~.engine.run_policy`.
+    ``progress`` as in :func:`~.run.run_policy`.
     Raises :class:`~.errors.InputError` where its trace or a name in it is not here any more.
     """
     comparison = compare(scenario_of(run), policies_of(run), progress=progress, on_disk=True)
     prepared = comparison.prepared
     check = Check(
         version_then=run.engine_version,
-        version_now=provenance.engine_version(),
+        version_now=VERSION,
         changed=provenance.changed(run.data_hashes, provenance.fingerprints(prepared)),
         same_decisions=decisions_sha256(comparison)
         == json.loads(run.summary_json).get("decisions_sha256"),

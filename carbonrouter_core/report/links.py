@@ -21,11 +21,11 @@ from typing import Any
 
 from carbonrouter_core.errors import ScenarioError
 from carbonrouter_core.fleet.tables import read_catalog
-from carbonrouter_core.replay.engine import Prepared
-from carbonrouter_core.results.provenance import engine_version
+from carbonrouter_core.replay.world import Prepared
 from carbonrouter_core.scenario import FIELDS, Scenario
 from carbonrouter_core.store.sites import load_catalog
 from carbonrouter_core.traces.builtin import BUILTIN_TRACES
+from carbonrouter_core.version import VERSION
 from carbonrouter_core.words.names import nearest
 
 LINK_VERSION = 1
@@ -97,7 +97,7 @@ def link_text(
     """
     values = scenario.to_dict() | {"trace": trace_name(scenario.trace)}
     values |= {name: values.pop(name) for name in _APART}
-    payload: dict[str, Any] = {"app": engine_version(), "router": router}
+    payload: dict[str, Any] = {"app": VERSION, "router": router}
     if own_series:
         payload["own_series"] = dict(own_series)
     payload["scenario"] = values
@@ -156,10 +156,9 @@ def open_link(text: str, traces: Collection[str] = ()) -> Opened:
     if opened.refused:
         return opened
     notices = list(opened.notices)
-    if (made_by := payload.get("app")) != engine_version():
+    if (made_by := payload.get("app")) != VERSION:
         notices.append(
-            f"It was made by version {_shown(made_by)}; this is {engine_version()}, and figures "
-            "may differ."
+            f"It was made by version {_shown(made_by)}; this is {VERSION}, and figures may differ."
         )
     own = payload.get("own_series")
     for zone, name in list(own.items())[:MAX_NOTICES] if isinstance(own, dict) else ():

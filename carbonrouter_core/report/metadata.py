@@ -18,6 +18,7 @@ from carbonrouter_core.results.comparison import Comparison
 from carbonrouter_core.scenario import FIELDS, PRESETS, Scenario
 from carbonrouter_core.store.store import existing_store
 from carbonrouter_core.traces.builtin import BUILTIN_TRACES
+from carbonrouter_core.version import VERSION
 
 LOCATION_BASED = "location-based (the grid each site stands on; no contracts or certificates)"
 FUNCTIONAL_UNIT = "one served turn; also one session, and 1000 output tokens"
@@ -46,8 +47,8 @@ def metadata(comparison: Comparison, generated_utc: datetime) -> list[Fact]:
     scenario = shared_scenario(comparison)
     facts = [
         Fact("run_id", provenance.run_id(prepared, comparison.runs)),
-        Fact("app_version", provenance.engine_version()),
-        Fact("engine_version", provenance.engine_version()),
+        Fact("app_version", VERSION),
+        Fact("engine_version", VERSION),
         Fact("commit", provenance.commit() or UNKNOWN),
         Fact("generated_at_utc", utc_seconds(generated_utc)),
         *(

@@ -14,8 +14,9 @@ from typing import Any
 
 import numpy as np
 
+from carbonrouter_core.replay.run import Run
 from carbonrouter_core.report.fields import Field, Names
-from carbonrouter_core.results.comparison import FIGURES, Comparison, Interval, Run
+from carbonrouter_core.results.comparison import FIGURES, Comparison, Interval
 from carbonrouter_core.routing.policies import BASELINE, OPTIMUM, policy, reasons
 from carbonrouter_core.units import S_PER_HOUR
 

@@ -28,6 +28,7 @@ from carbonrouter_core.results.unmet import unmet
 from carbonrouter_core.routing.policies import BASELINE, OPTIMUM, policy
 from carbonrouter_core.scenario import FIELDS, Scenario
 from carbonrouter_core.traces.schema import Trace
+from carbonrouter_core.version import VERSION
 from carbonrouter_core.words import answer, notes
 from carbonrouter_core.words import figures as fmt
 
@@ -65,7 +66,7 @@ class Report:
     @property
     def version(self) -> str:
         """Version of the program."""
-        return provenance.engine_version()
+        return VERSION
 
     @property
     def run_id(self) -> str:

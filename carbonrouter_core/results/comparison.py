@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 
+from carbonrouter_core.fleet.catalog import Catalog
+from carbonrouter_core.grid.choice import OwnSeries
+from carbonrouter_core.memory import give_back
+from carbonrouter_core.progress import Progress, nobody_listens, part_of
+from carbonrouter_core.replay.decisions import blocks
 from carbonrouter_core.replay.fairness import jain_index, largest_gap, mean_by_user
-from carbonrouter_core.replay.simulation import Charges, Decisions, blocks
-from carbonrouter_core.routing.policies import BASELINE, OPTIMUM, ROUTER, Policy, reasons
+from carbonrouter_core.replay.on_disk import run_on_disk
+from carbonrouter_core.replay.run import Run, run_policy
+from carbonrouter_core.replay.world import Prepared, prepare
+from carbonrouter_core.routing.policies import BASELINE, OPTIMUM, ROUTER, policy, reasons
+from carbonrouter_core.scenario import Scenario
 from carbonrouter_core.traces.schema import LONG_SESSION_TURNS, Trace
-
-if TYPE_CHECKING:
-    from carbonrouter_core.replay.engine import Prepared
 
 BOOTSTRAP_RESAMPLES = 1000
 BOOTSTRAP_SEED = 20240513
@@ -80,17 +85,6 @@ class Interval(NamedTuple):
     value_percent: float | None
     low_percent: float | None
     high_percent: float | None
-
-
-@dataclass(frozen=True)
-class Run:
-    """One policy's decisions on a prepared scenario, and what they come to."""
-
-    policy: Policy
-    decisions: Decisions
-    charges: Charges
-    notes: tuple[str, ...] = ()
-    """What the reader must know of this run, in sentences."""
 
 
 def saving_percent(carbon_g: float, baseline_g: float) -> float | None:
@@ -467,3 +461,33 @@ class Comparison:
 def _records(frame: pd.DataFrame) -> list[dict[str, Any]]:
     """The rows of a table as plain JSON values; what is no number is None."""
     return frame.astype(object).where(frame.notna(), None).to_dict("records")
+
+
+def compare(
+    scenario: Scenario,
+    policies: Iterable[str] = (ROUTER, BASELINE),
+    trace: Trace | None = None,
+    catalog: Catalog | None = None,
+    own_series: OwnSeries | None = None,
+    progress: Progress = nobody_listens,
+    on_disk: bool = False,
+) -> Comparison:
+    """Run ``policies`` on ``scenario`` and hold them side by side.
+
+    ``trace`` and ``catalog`` replace what the scenario names and the built-in tables;
+    ``own_series`` as in :func:`prepare`, ``progress`` as in :func:`run_policy`.
+    ``on_disk``: whether the runs are kept in files, for traces of a million turns.
+    """
+    prepared = prepare(scenario, trace, catalog, own_series)
+    chosen = list(dict.fromkeys(policy(name).id for name in policies))
+    share = 1.0 / max(len(chosen), 1)
+    run = run_on_disk if on_disk else run_policy
+    if on_disk:
+        give_back()
+    runs = {
+        name: run(prepared, name, part_of(progress, number * share, share))
+        for number, name in enumerate(chosen)
+    }
+    if on_disk:
+        give_back()
+    return Comparison(prepared, runs)

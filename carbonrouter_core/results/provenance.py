@@ -15,9 +15,9 @@ from pathlib import Path
 
 import numpy as np
 
-import carbonrouter_core as core
 from carbonrouter_core.compiled import sources_sha256
-from carbonrouter_core.replay.engine import Prepared
+from carbonrouter_core.replay.world import Prepared
+from carbonrouter_core.version import VERSION
 
 _ROOT = Path(__file__).resolve().parent.parent
 GIT_TIMEOUT_S = 5.0
@@ -30,11 +30,6 @@ WHAT = {
     "carbon_intensity": "carbon intensity",
 }
 """What each fingerprint is of, as said to a reader."""
-
-
-def engine_version() -> str:
-    """Version of the package."""
-    return core.__version__
 
 
 def fingerprints(prepared: Prepared) -> dict[str, str]:
@@ -56,7 +51,7 @@ def fingerprints(prepared: Prepared) -> dict[str, str]:
 
 def run_id(prepared: Prepared, policies: Iterable[str]) -> str:
     """A short name of a run: equal for equal scenarios, policies, data and sources."""
-    known = [engine_version(), prepared.scenario.key, fingerprints(prepared), list(policies)]
+    known = [VERSION, prepared.scenario.key, fingerprints(prepared), list(policies)]
     return hashlib.sha256(json.dumps(known).encode()).hexdigest()[:16]
 
 

@@ -1,7 +1,7 @@
 """One conversation told turn by turn: what was decided, from which candidates, at what cost.
 
 The decisions and charges are those of a replay; what the policy saw at each turn is priced
-again by the same compiled lines (:func:`.simulation.price_candidates`), since a replay of
+again by the same compiled lines (:func:`.decide.price_candidates`), since a replay of
 millions of turns does not keep its candidates.
 """
 
@@ -16,10 +16,13 @@ import pandas as pd
 from carbonrouter_core.compiled import Array, jit
 from carbonrouter_core.errors import InputError
 from carbonrouter_core.fleet.deployments import Fleet
-from carbonrouter_core.replay.engine import Prepared
-from carbonrouter_core.replay.simulation import Charges, Decisions, charge_rows, price_candidates
-from carbonrouter_core.results.comparison import Comparison, Run
+from carbonrouter_core.replay.charging import Charges, charge_rows
+from carbonrouter_core.replay.decisions import Decisions
+from carbonrouter_core.replay.run import Run
+from carbonrouter_core.replay.world import Prepared
+from carbonrouter_core.results.comparison import Comparison
 from carbonrouter_core.routing import feasibility, kv_cache
+from carbonrouter_core.routing.decide import price_candidates
 from carbonrouter_core.routing.kernel import (
     SESSION,
     Rules,

@@ -1,7 +1,7 @@
 """One turn worked through number by number, so that a reader can redo it on paper.
 
 Every figure comes from the functions of :mod:`.costs`; :func:`work_out` only keeps what
-:func:`.simulation.charge_rows` passes over on its way to the result.
+:func:`.charging.charge_rows` passes over on its way to the result.
 """
 
 from __future__ import annotations
@@ -14,8 +14,9 @@ import numpy as np
 from carbonrouter_core.fleet import costs
 from carbonrouter_core.fleet.catalog import Catalog
 from carbonrouter_core.quality.item_response import predicted_quality
-from carbonrouter_core.replay.engine import Prepared
-from carbonrouter_core.results.comparison import Comparison, Run
+from carbonrouter_core.replay.run import Run
+from carbonrouter_core.replay.world import Prepared
+from carbonrouter_core.results.comparison import Comparison
 from carbonrouter_core.results.session_story import tell
 from carbonrouter_core.routing.policies import BASELINE, reasons
 from carbonrouter_core.units import J_PER_KWH

@@ -31,6 +31,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from carbonrouter_core.errors import InputError, StoreError, TraceError
+from carbonrouter_core.progress import Progress, nobody_listens
 from carbonrouter_core.reading.database import Users, connect, quiet
 from carbonrouter_core.traces.builtin import BUILTIN_TRACES
 from carbonrouter_core.traces.loading import trace_from_table
@@ -53,7 +54,6 @@ LEAST_FREE_BYTES = 2**20
 EXCHANGE_WAIT_S = 5.0
 """How long a smaller file waits for others of this process to finish reading the old one."""
 
-Progress = Callable[[float], None]
 Migration = Callable[[Any], None]
 
 
@@ -348,7 +348,7 @@ class Store:
         name: str,
         *,
         accept_unreadable: bool = False,
-        progress: Progress = lambda share: None,
+        progress: Progress = nobody_listens,
     ) -> StoredTrace:
         """Store what was staged under ``name``, in one transaction.
 

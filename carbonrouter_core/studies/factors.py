@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
 
 from carbonrouter_core.errors import ScenarioError
-from carbonrouter_core.replay.engine import Prepared, fair_floors
+from carbonrouter_core.replay.world import Prepared, fair_floors
 from carbonrouter_core.routing.kernel import make_rules
 
 

@@ -10,12 +10,10 @@ from typing import Any
 from carbonrouter_core.errors import IntensityError, ScenarioError
 from carbonrouter_core.fleet.catalog import Catalog
 from carbonrouter_core.grid.choice import OwnSeries, candidates, common_starts, nearest_start
-from carbonrouter_core.grid.knowledge import KNOWLEDGE
-from carbonrouter_core.replay.engine import compare, part_of
-from carbonrouter_core.replay.simulation import Progress, unheard
-from carbonrouter_core.results.comparison import Comparison, Interval
+from carbonrouter_core.progress import Progress, nobody_listens, part_of
+from carbonrouter_core.results.comparison import Comparison, Interval, compare
 from carbonrouter_core.routing.policies import BASELINE, ROUTER
-from carbonrouter_core.scenario import Scenario
+from carbonrouter_core.scenario import KNOWLEDGE, Scenario
 from carbonrouter_core.store.series import own_series_of
 from carbonrouter_core.store.sites import load_catalog
 from carbonrouter_core.units import S_PER_DAY
@@ -106,11 +104,11 @@ def compare_windows(
     starts: Sequence[date],
     policies: Sequence[str] = (ROUTER, "carbonrouter"),
     own_series: OwnSeries | None = None,
-    progress: Progress = unheard,
+    progress: Progress = nobody_listens,
 ) -> Iterator[WindowResult]:
     """Run ``scenario`` in a window from each of ``starts``; results come one by one.
 
-    ``progress`` as in :func:`~.engine.run_policy`. A window that cannot be run says why.
+    ``progress`` as in :func:`~.run.run_policy`. A window that cannot be run says why.
     Raises :class:`ScenarioError` for no starts.
     """
     if not starts:
@@ -142,11 +140,11 @@ def compare_knowledge(
     policies: Sequence[str] = (ROUTER, "cleanest-region"),
     kinds: Sequence[str] = KNOWLEDGE,
     own_series: OwnSeries | None = None,
-    progress: Progress = unheard,
+    progress: Progress = nobody_listens,
 ) -> Iterator[KnowledgeResult]:
     """Run ``scenario`` with each of ``kinds`` of knowledge; results come one by one.
 
-    ``progress`` as in :func:`~.engine.run_policy`.
+    ``progress`` as in :func:`~.run.run_policy`.
     Carbon is always charged by the true intensity. What cannot be had (a forecast that the
     series lacks) says why.
     """

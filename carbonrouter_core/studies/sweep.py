@@ -23,10 +23,12 @@ import pyarrow as pa
 from carbonrouter_core.errors import CarbonRouterError, InputError, StoreError
 from carbonrouter_core.fleet.catalog import Catalog
 from carbonrouter_core.grid.choice import OwnSeries
-from carbonrouter_core.replay.engine import find_trace, prepare, run_policy
+from carbonrouter_core.replay.run import run_policy
+from carbonrouter_core.replay.world import prepare
 from carbonrouter_core.results.comparison import Comparison, Interval
 from carbonrouter_core.routing.policies import BASELINE, ROUTER, policy
 from carbonrouter_core.scenario import Scenario
+from carbonrouter_core.store.find_trace import find_trace
 from carbonrouter_core.store.series import stored_series
 from carbonrouter_core.store.sites import load_catalog
 from carbonrouter_core.store.store import Store, open_store
@@ -165,7 +167,7 @@ def run_points(
 
     ``executor``: where they run (None: here, one after the other). ``folder``: where workers
     find a trace that is not built in; needed for a stored one, since one process holds the
-    store. ``catalog`` and ``own_series`` as in :func:`~.engine.prepare`, looked up here where left
+    store. ``catalog`` and ``own_series`` as in :func:`~.world.prepare`, looked up here where left
     out. Ends early once ``cancelled()``; leaving the iterator cancels what has not begun.
     ``ahead``: how many points wait or run at the executor at a time (None: all of them), so that
     others who use it get their turn.

@@ -6,7 +6,7 @@ trace. Parts have the canonical schema, whole sessions, and names that sort in t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -20,8 +20,6 @@ from carbonrouter_core.traces.staging import CANONICAL, Staged
 
 SESSIONS_PER_PART = 20_000
 """About 130,000 chat turns: some 100 MB in a worker, and tasks of seconds."""
-
-Progress = Callable[[int], None]
 
 
 def part_files(folder: Path) -> list[Path]:
@@ -38,10 +36,9 @@ def split(
     staged: Staged,
     folder: Path,
     sessions_per_part: int = SESSIONS_PER_PART,
-    progress: Progress = lambda sessions: None,
 ) -> list[Path]:
     """Write a staged trace to ``folder`` in parts, in constant memory."""
-    return _write(_sessions_of(staged.path, sessions_per_part), folder, progress)
+    return _write(_sessions_of(staged.path, sessions_per_part), folder)
 
 
 def repeat(
@@ -50,7 +47,6 @@ def repeat(
     sessions: int,
     seed: int = 0,
     sessions_per_part: int = SESSIONS_PER_PART,
-    progress: Progress = lambda sessions: None,
 ) -> list[Path]:
     """Write ``sessions`` sessions drawn from ``trace`` with replacement, under new ids.
 
@@ -61,14 +57,14 @@ def repeat(
         raise InputError(f"{sessions} sessions asked for; ask for 1 or more.")
     _check(sessions_per_part)
 
-    def tables() -> Iterator[tuple[pa.Table, int]]:
+    def tables() -> Iterator[pa.Table]:
         rng = np.random.default_rng([seed, 9])
         for first in range(0, sessions, sessions_per_part):
             count = min(sessions_per_part, sessions - first)
             drawn = rng.integers(0, trace.n_sessions, count)
-            yield _drawn(trace, drawn, first), count
+            yield _drawn(trace, drawn, first)
 
-    return _write(tables(), folder, progress)
+    return _write(tables(), folder)
 
 
 def _drawn(trace: Trace, drawn: np.ndarray, first: int) -> pa.Table:
@@ -90,7 +86,7 @@ def _drawn(trace: Trace, drawn: np.ndarray, first: int) -> pa.Table:
     )
 
 
-def _sessions_of(path: Path, sessions_per_part: int) -> Iterator[tuple[pa.Table, int]]:
+def _sessions_of(path: Path, sessions_per_part: int) -> Iterator[pa.Table]:
     """Tables of ``sessions_per_part`` whole sessions of a sorted canonical file."""
     _check(sessions_per_part)
     held: pa.Table = CANONICAL.empty_table()
@@ -99,10 +95,10 @@ def _sessions_of(path: Path, sessions_per_part: int) -> Iterator[tuple[pa.Table,
         starts = np.flatnonzero(held["turn"].to_numpy() == 0)
         while len(starts) > sessions_per_part:
             end = starts[sessions_per_part]
-            yield held.slice(0, end), sessions_per_part
+            yield held.slice(0, end)
             held, starts = held.slice(end).combine_chunks(), starts[sessions_per_part:] - end
     if held.num_rows:
-        yield held, int((held["turn"].to_numpy() == 0).sum())
+        yield held
 
 
 def _check(sessions_per_part: int) -> None:
@@ -110,19 +106,16 @@ def _check(sessions_per_part: int) -> None:
         raise InputError(f"{sessions_per_part} sessions a part; give 1 or more.")
 
 
-def _write(tables: Iterator[tuple[pa.Table, int]], folder: Path, progress: Progress) -> list[Path]:
+def _write(tables: Iterator[pa.Table], folder: Path) -> list[Path]:
     paths: list[Path] = []
-    done = 0
     try:
         folder.mkdir(parents=True, exist_ok=True)
         if any(folder.iterdir()):
             raise InputError(f"Folder {folder.name} is not empty; give a new one for the parts.")
-        for number, (table, sessions) in enumerate(tables):
+        for number, table in enumerate(tables):
             path = folder / f"part-{number:06d}.parquet"
             pq.write_table(table, path)
             paths.append(path)
-            done += sessions
-            progress(done)
     except OSError as error:
         raise InputError(f"The parts cannot be written to {folder.name}: {error}") from error
     return paths

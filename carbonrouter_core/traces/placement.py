@@ -32,8 +32,6 @@ TIME_DECIMALS = 3
 VISIT_BREAK_S = 1800.0
 """A longer gap in RAGPulse begins another visit of the same user, not another turn of one."""
 
-GAP_TABLES = ("mooncake", "ragpulse")
-
 DRAWN = "drawn, with mean, spread and correlation of the chat data's training half"
 """Where the difficulty of a trace without text comes from."""
 
@@ -91,7 +89,7 @@ def place(
     """Place ``trace`` in a window of ``window_days`` days.
 
     ``user_mix``: weight of each user region, in order; ``utc_offset_h``: local time of each
-    region less UTC; ``gaps``: one of :data:`GAP_TABLES`, stretched to the median
+    region less UTC; ``gaps``: one of :data:`~.scenario.GAP_TABLES`, stretched to the median
     ``gap_median_s`` if that is given. ``window_start_s``: epoch seconds, needed for a trace
     with dates. What the trace brings itself is kept.
     """

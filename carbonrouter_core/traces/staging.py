@@ -11,7 +11,7 @@ import contextlib
 import os
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -24,8 +24,9 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from carbonrouter_core.errors import TraceError
+from carbonrouter_core.progress import Progress, nobody_listens, part_of
 from carbonrouter_core.reading.database import connect
-from carbonrouter_core.reading.files import Progress, Source
+from carbonrouter_core.reading.files import Source
 from carbonrouter_core.traces.importers import choose
 from carbonrouter_core.traces.importers.base import RAW, Importer, ImportOptions, Reading, Times
 from carbonrouter_core.traces.report import MAX_PLACES, Kind, TraceReport
@@ -139,7 +140,7 @@ def stage(
     *,
     names: Sequence[str] | None = None,
     options: ImportOptions | None = None,
-    progress: Progress = lambda share: None,
+    progress: Progress = nobody_listens,
 ) -> Staged:
     """Read and check the trace in ``paths`` (a folder stands for the files in it).
 
@@ -242,7 +243,7 @@ class _Work:
         database.begin()  # one commit, not one a batch
         for source in self.sources:
             share = 1.0 / len(self.sources)
-            self.reading.progress = _part(progress, source.number * share, share)
+            self.reading.progress = part_of(progress, source.number * share, share)
             for table in self.importer.read(source, self.reading):
                 checked = self._checked(source, _raw(table))
                 n = checked.num_rows
@@ -606,7 +607,3 @@ def _bytes(count: int) -> str:
 
 def _sql_type(kind: pa.DataType) -> str:
     return {pa.int64(): "BIGINT", pa.float64(): "DOUBLE", pa.string(): "VARCHAR"}[kind]
-
-
-def _part(progress: Progress, start: float, share: float) -> Callable[[float], None]:
-    return lambda done: progress(start + share * done)

@@ -36,7 +36,7 @@ from carbonrouter_core.fleet import costs  # noqa: E402
 from carbonrouter_core.fleet.catalog import Catalog, EnergyCurve  # noqa: E402
 from carbonrouter_core.fleet.deployments import Fleet  # noqa: E402
 from carbonrouter_core.fleet.tables import read_catalog  # noqa: E402
-from carbonrouter_core.replay.engine import Prepared  # noqa: E402
+from carbonrouter_core.replay.world import Prepared  # noqa: E402
 from carbonrouter_core.units import MS_PER_S  # noqa: E402
 
 METHOD = ROOT / "docs" / "method.md"

@@ -12,7 +12,7 @@ import pandas as pd
 import streamlit as st
 
 import carbonrouter_core as core
-from carbonrouter_core.replay.simulation import Progress
+from carbonrouter_core.progress import Progress
 from carbonrouter_core.results.breakdowns import DIMENSIONS, breakdown
 from carbonrouter_core.results.comparison import bootstrap_saving
 from carbonrouter_core.results.tradeoffs import distribution, pareto_front

@@ -12,9 +12,9 @@ from carbonrouter_core.grid.calendar import daily_means, whole_days
 from carbonrouter_core.grid.importers import INTENSITY_IMPORTERS
 from carbonrouter_core.grid.importers.base import IntensityOptions
 from carbonrouter_core.grid.report import IntensityReport
-from carbonrouter_core.grid.series import BASES, KINDS
 from carbonrouter_core.grid.staging import StagedIntensity
 from carbonrouter_core.reading.numbers import G_PER_KWH
+from carbonrouter_core.scenario import BASES, KINDS
 from carbonrouter_core.store.series import (
     StoredIntensity,
     delete_intensity,

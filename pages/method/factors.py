@@ -9,7 +9,7 @@ import pandas as pd
 
 from carbonrouter_core.fleet.catalog import Catalog
 from carbonrouter_core.paths import data_path
-from carbonrouter_core.replay.engine import Prepared
+from carbonrouter_core.replay.world import Prepared
 from carbonrouter_core.report.sources import built_in_sources
 from pages.method import text as method_text
 

@@ -8,7 +8,7 @@ from html import escape
 import streamlit as st
 
 import carbonrouter_core as core
-from carbonrouter_core.replay.simulation import Progress
+from carbonrouter_core.progress import Progress
 from carbonrouter_core.words import figures as fmt
 from pages.shared import answer, jobs, kept_figures, page, tables, theme
 

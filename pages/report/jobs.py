@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import carbonrouter_core as core
-from carbonrouter_core.replay.engine import part_of
+from carbonrouter_core.progress import part_of
 from carbonrouter_core.report import html_report, kept_runs, write_bundle
 from carbonrouter_core.results import provenance
 from carbonrouter_core.store.store import StoredRun, open_store

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 import carbonrouter_core as core
-from carbonrouter_core.replay.engine import Prepared
+from carbonrouter_core.replay.world import Prepared
 from carbonrouter_core.results.comparison import optimum_label
 from carbonrouter_core.results.session_story import Story
 from carbonrouter_core.routing import feasibility

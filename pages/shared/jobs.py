@@ -25,7 +25,7 @@ from streamlit.delta_generator import DeltaGenerator
 from streamlit.runtime.scriptrunner import StopException
 
 from carbonrouter_core.errors import CarbonRouterError
-from carbonrouter_core.replay.simulation import Progress
+from carbonrouter_core.progress import Progress
 from carbonrouter_core.words import figures as fmt
 from pages.shared.markdown import plain
 

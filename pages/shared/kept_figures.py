@@ -16,8 +16,8 @@ import pandas as pd
 import streamlit as st
 
 import carbonrouter_core as core
-from carbonrouter_core.replay.engine import Prepared
-from carbonrouter_core.replay.simulation import Progress, unheard
+from carbonrouter_core.progress import Progress, nobody_listens
+from carbonrouter_core.replay.world import Prepared
 from carbonrouter_core.results import unmet as demands
 from carbonrouter_core.routing.policies import ROUTER
 from carbonrouter_core.words import figures as fmt
@@ -127,7 +127,7 @@ def _comparison(
     scenario_key: str,
     policies: tuple[str, ...],
     _scenario: core.Scenario,
-    _progress: Progress = unheard,
+    _progress: Progress = nobody_listens,
 ) -> core.Comparison:
     prepared = _prepared(scenario_key, _scenario)
     # The compiled replay lets other threads run, so two policies take the time of one.
@@ -162,7 +162,7 @@ def replaying(policies: Sequence[str]) -> str:
 
 @st.cache_resource(max_entries=MAX_FIGURES, show_spinner=False)
 def _overview(
-    scenario_key: str, router: str, _scenario: core.Scenario, _progress: Progress = unheard
+    scenario_key: str, router: str, _scenario: core.Scenario, _progress: Progress = nobody_listens
 ) -> Overview:
     run = _comparison(scenario_key, main(router), _scenario, _progress)
     return Overview(
@@ -185,7 +185,7 @@ def overview(scenario: core.Scenario, router: str) -> Overview:
 
 @st.cache_resource(max_entries=MAX_FIGURES, show_spinner=False)
 def _details(
-    scenario_key: str, router: str, _scenario: core.Scenario, _progress: Progress = unheard
+    scenario_key: str, router: str, _scenario: core.Scenario, _progress: Progress = nobody_listens
 ) -> Details:
     run = _comparison(scenario_key, main(router), _scenario, _progress)
     sites = run.sites()
@@ -237,7 +237,10 @@ def _assumed_pue(sites: pd.DataFrame) -> list[str]:
 
 @st.cache_data(max_entries=MAX_FIGURES, show_spinner=False)
 def _policy(
-    scenario_key: str, policy_id: str, _scenario: core.Scenario, _progress: Progress = unheard
+    scenario_key: str,
+    policy_id: str,
+    _scenario: core.Scenario,
+    _progress: Progress = nobody_listens,
 ) -> tuple[dict[str, float], float]:
     # The replay itself is not kept: a row of figures is all that is shown of it.
     prepared = _prepared(scenario_key, _scenario)

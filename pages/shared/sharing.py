@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 import streamlit as st
 
 import carbonrouter_core as core
-from carbonrouter_core.replay.engine import Prepared
+from carbonrouter_core.replay.world import Prepared
 from carbonrouter_core.report import links
 from carbonrouter_core.report.links import PARAMETER, Opened
 from carbonrouter_core.store.store import existing_store

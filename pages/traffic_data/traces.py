@@ -14,17 +14,17 @@ import pandas as pd
 import streamlit as st
 
 import carbonrouter_core as core
-from carbonrouter_core.replay.as_served import (
+from carbonrouter_core.progress import Progress
+from carbonrouter_core.replay.as_served import has_served
+from carbonrouter_core.results.comparison import LENGTH_BUCKETS
+from carbonrouter_core.results.observed import (
     Against,
     CacheError,
     IdleFit,
     against_as_served,
     cache_error,
     fit_idle_s,
-    has_served,
 )
-from carbonrouter_core.replay.simulation import Progress
-from carbonrouter_core.results.comparison import LENGTH_BUCKETS
 from carbonrouter_core.routing.policies import AS_SERVED, ROUTER
 from carbonrouter_core.store.store import StoredTrace, open_store
 from carbonrouter_core.traces.builtin import BUILTIN_TRACES

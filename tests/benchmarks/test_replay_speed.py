@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from carbonrouter_core import Scenario, prepare
-from carbonrouter_core.replay.engine import Prepared
-from carbonrouter_core.replay.simulation import replay
+from carbonrouter_core.replay.decisions import replay
+from carbonrouter_core.replay.world import Prepared
 from carbonrouter_core.routing.policies import POLICIES
 
 pytestmark = pytest.mark.benchmark

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from carbonrouter_core import CarbonRouter, LiveTurn, Scenario, prepare
-from carbonrouter_core.replay.engine import Prepared
+from carbonrouter_core.replay.world import Prepared
 
 pytestmark = pytest.mark.benchmark
 

@@ -11,7 +11,7 @@ import pytest
 
 from carbonrouter_core import Scenario, find_trace
 from carbonrouter_core.replay.executors import open_executor
-from carbonrouter_core.replay.parts import WHICH, compare_parts
+from carbonrouter_core.results.parts import WHICH, compare_parts
 from carbonrouter_core.studies.sweep import Axis, Question, Sweep, run_points
 from carbonrouter_core.traces.parts import repeat
 

@@ -9,8 +9,8 @@ import pytest
 from carbonrouter_core import compare
 from carbonrouter_core.__main__ import main
 from carbonrouter_core.errors import StoreError
-from carbonrouter_core.replay.engine import parts_folder
 from carbonrouter_core.scenario import Scenario
+from carbonrouter_core.store.find_trace import parts_folder
 from carbonrouter_core.store.store import close_store, open_store
 
 SMALL = ["--sample", "200", "--policies", "carbonrouter,faircarbon", "--workers", "1"]

@@ -22,7 +22,7 @@ from hypothesis import strategies as st
 from carbonrouter_core import Scenario, load_catalog, prepare, run_policy
 from carbonrouter_core.fleet import costs
 from carbonrouter_core.fleet.deployments import mean_context_tokens
-from carbonrouter_core.replay.simulation import Charges
+from carbonrouter_core.replay.charging import Charges
 from tests.hand_made import T, make_trace
 
 GLOBAL = (1.0, math.inf)

@@ -11,8 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from carbonrouter_core import IntensityError, Scenario, compare, prepare
-from carbonrouter_core.grid.knowledge import KNOWLEDGE, known_at, seconds_before
+from carbonrouter_core.grid.knowledge import known_at, seconds_before
 from carbonrouter_core.grid.series import ZoneSeries
+from carbonrouter_core.scenario import KNOWLEDGE
 
 HOUR_S, DAY_S = 3600, 86_400
 START_S = 1_715_558_400  # 2024-05-13

@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 from carbonrouter_core import Scenario, find_trace, load_catalog, prepare, run_policy
-from carbonrouter_core.replay.engine import Prepared
+from carbonrouter_core.replay.world import Prepared
 from carbonrouter_core.traces.builtin import trace_from_columns
 from carbonrouter_core.traces.schema import Trace
 from tests import reference

@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 from carbonrouter_core import Scenario, ScenarioError, TraceError, compare, prepare, run_policy
-from carbonrouter_core.replay.as_served import (
+from carbonrouter_core.replay.run import run_as_served
+from carbonrouter_core.results.observed import (
     IDLE_GRID_S,
     against_as_served,
     cache_error,
     fit_idle_s,
-    run_as_served,
 )
 from carbonrouter_core.routing.policies import reasons
 from carbonrouter_core.traces.importers.base import ImportOptions

@@ -16,7 +16,7 @@ from carbonrouter_core import Scenario, ScenarioError, prepare, preset, run_poli
 from carbonrouter_core.__main__ import main
 from carbonrouter_core.cli import gate_curve
 from carbonrouter_core.cli.gate_curve import Point, best_threshold, cell_points
-from carbonrouter_core.replay.engine import Prepared
+from carbonrouter_core.replay.world import Prepared
 
 TRACES = ("sharegpt", "claude-code")
 PRESETS = ("Paper", "Prompt cache", "Long-lived cache")

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from carbonrouter_core import Comparison, run_policy
 from carbonrouter_core.quality.item_response import QualityFit
-from carbonrouter_core.replay.engine import Prepared
 from carbonrouter_core.replay.fairness import jain_index, largest_gap, mean_by_user, raised_floors
+from carbonrouter_core.replay.world import Prepared
 from tests.hand_made import Costs, T, make_catalog, make_trace, make_world, served_by
 
 NAN = math.nan

@@ -12,9 +12,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from carbonrouter_core import POLICIES, Scenario, prepare, preset, run_policy
-from carbonrouter_core.replay import simulation
-from carbonrouter_core.replay.engine import Prepared
-from carbonrouter_core.results.comparison import Run
+from carbonrouter_core.replay import decisions as decisions_module
+from carbonrouter_core.replay.run import Run
+from carbonrouter_core.replay.world import Prepared
 from carbonrouter_core.routing.policies import reasons
 from carbonrouter_core.traces.placement import PlacedTrace
 from carbonrouter_core.traces.schema import Trace
@@ -314,7 +314,7 @@ def test_a_run_repeats_to_the_last_bit_in_whatever_blocks(prepared: Prepared) ->
     again = prepare(prepared.scenario, prepared.placed.trace)
     for policy_id in POLICIES:
         first = run_policy(prepared, policy_id)
-        with mock.patch.object(simulation, "BLOCK_TURNS", 1):
+        with mock.patch.object(decisions_module, "BLOCK_TURNS", 1):
             second = run_policy(again, policy_id)
         for one, other in zip(first.decisions, second.decisions, strict=True):
             assert one.tobytes() == other.tobytes(), policy_id

@@ -9,11 +9,11 @@ import pytest
 
 from carbonrouter_core import POLICIES, Scenario, compare, find_trace, prepare, run_policy
 from carbonrouter_core.errors import InputError
-from carbonrouter_core.replay import engine, on_disk
-from carbonrouter_core.replay.engine import Prepared, run_on_disk
-from carbonrouter_core.replay.on_disk import RunOnDisk
+from carbonrouter_core.replay import on_disk
+from carbonrouter_core.replay.on_disk import RunOnDisk, run_on_disk
+from carbonrouter_core.replay.run import Run
+from carbonrouter_core.replay.world import Prepared
 from carbonrouter_core.report.bundle import decisions_sha256
-from carbonrouter_core.results.comparison import Run
 from carbonrouter_core.traces.schema import Trace
 
 
@@ -47,7 +47,7 @@ def assert_same(ours: Run, theirs: Run) -> None:
 def test_every_column_is_that_of_the_run_in_memory(
     prepared: Prepared, policy_id: str, turns: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(engine, "ON_DISK_TURNS", turns)
+    monkeypatch.setattr(on_disk, "ON_DISK_TURNS", turns)
     kept = run_on_disk(prepared, policy_id)
     assert isinstance(kept, RunOnDisk)
     assert_same(kept, run_policy(prepared, policy_id))
@@ -56,7 +56,7 @@ def test_every_column_is_that_of_the_run_in_memory(
 def test_figures_and_exported_bytes_are_the_same(
     trace: Trace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(engine, "ON_DISK_TURNS", 200)
+    monkeypatch.setattr(on_disk, "ON_DISK_TURNS", 200)
     policies = ("carbonrouter", "faircarbon")
     in_memory = compare(Scenario(), policies, trace)
     kept = compare(Scenario(), policies, trace, on_disk=True)
@@ -67,7 +67,7 @@ def test_figures_and_exported_bytes_are_the_same(
 def test_progress_goes_from_block_to_block(
     prepared: Prepared, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(engine, "ON_DISK_TURNS", 100)
+    monkeypatch.setattr(on_disk, "ON_DISK_TURNS", 100)
     seen: list[float] = []
     run_on_disk(prepared, "sticky", seen.append)
     assert seen == sorted(seen) and len(seen) > 5 and seen[-1] == pytest.approx(1.0)

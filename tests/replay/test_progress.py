@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from carbonrouter_core import POLICIES, run_policy
-from carbonrouter_core.replay import simulation
-from carbonrouter_core.replay.engine import Prepared
+from carbonrouter_core.replay import decisions as decisions_module
+from carbonrouter_core.replay.world import Prepared
 from tests.hand_made import Costs, T, make_catalog, make_trace, make_world
 
 N_SESSIONS = 8
@@ -20,7 +20,7 @@ class NoLongerWantedError(Exception):
 @pytest.fixture
 def world(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Prepared:
     """Sessions of three turns, one a block; the parameter says which copies are kept."""
-    monkeypatch.setattr(simulation, "BLOCK_TURNS", 3)
+    monkeypatch.setattr(decisions_module, "BLOCK_TURNS", 3)
     turns = {str(s): [T(100, 10), T(50, 10, at_s=60.0), T(50, 10, at_s=120.0)] for s in range(8)}
     catalog = make_catalog({("small", "gpu"): Costs(1.0, 2.0)}, {"here": 1.0, "there": 1.1})
     return make_world(make_trace(turns), catalog, copies=request.param)
@@ -69,4 +69,4 @@ def test_blocks_hold_whole_sessions(
     blocks: list[tuple[int, int, float]],
 ) -> None:
     offsets = np.r_[0, np.cumsum(turns_of_sessions)].astype(np.int64)
-    assert list(simulation.blocks(offsets, 3)) == blocks
+    assert list(decisions_module.blocks(offsets, 3)) == blocks

@@ -12,6 +12,7 @@ from carbonrouter_core import Comparison, InputError, Scenario, compare
 from carbonrouter_core.report import kept_runs
 from carbonrouter_core.results import provenance
 from carbonrouter_core.store.store import Store
+from carbonrouter_core.version import VERSION
 
 POLICIES = ("carbonrouter", "faircarbon")
 LOG = "session,turn,new_prompt_tokens,output_tokens,history_tokens,t_s\n" + "".join(
@@ -45,7 +46,7 @@ def test_a_run_keeps_what_it_was_computed_from(store: Store, comparison: Compari
     run = kept_runs.keep(store, comparison, "First", "before the move")
     (listed,) = store.runs()
     assert (listed.name, listed.note, listed.id) == ("First", "before the move", run.id)
-    assert listed.engine_version == provenance.engine_version()
+    assert listed.engine_version == VERSION
     assert listed.seed == 7
     assert set(listed.data_hashes) == set(provenance.WHAT)
     assert listed.data_hashes["trace"] == comparison.trace.sha256
@@ -89,7 +90,7 @@ def test_what_has_changed_since_is_said(
     path = Path(scenario.trace)
     try:
         path.write_text(LOG.replace("s3,0,71,80", "s3,0,9000,80"))
-        monkeypatch.setattr(provenance, "engine_version", lambda: "9.9")
+        monkeypatch.setattr(kept_runs, "VERSION", "9.9")
         _, check = kept_runs.run_again(run)
     finally:
         path.write_text(LOG)

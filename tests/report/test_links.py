@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from carbonrouter_core import PRESETS, Scenario, load_catalog, prepare
 from carbonrouter_core.report import links
 from carbonrouter_core.report.links import Opened, link_text, needs, open_link, open_values
-from carbonrouter_core.results.provenance import engine_version
+from carbonrouter_core.version import VERSION
 
 CATALOG = load_catalog()
 REGIONS, GPUS, MODELS = list(CATALOG.regions), list(CATALOG.gpus), list(CATALOG.models)
@@ -33,7 +33,7 @@ def packed(content: bytes, version: int = 1) -> str:
 
 
 def link_with(scenario: Any, app: str | None = None, **more: Any) -> str:
-    payload = {"app": app or engine_version(), "router": "", "scenario": scenario} | more
+    payload = {"app": app or VERSION, "router": "", "scenario": scenario} | more
     return packed(json.dumps(payload).encode())
 
 
@@ -166,7 +166,7 @@ def test_another_version_is_told_and_what_it_lacks_or_has_beside() -> None:
         "and was left out.",
         "fairness_weight is not in it; the default is used: 0.0.",
         "It was made by version \N{LEFT DOUBLE QUOTATION MARK}0.0.9"
-        f"\N{RIGHT DOUBLE QUOTATION MARK}; this is {engine_version()}, and figures may differ.",
+        f"\N{RIGHT DOUBLE QUOTATION MARK}; this is {VERSION}, and figures may differ.",
     )
 
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from carbonrouter_core import FIGURES, POLICIES, Scenario, compare, run_policy
 from carbonrouter_core.quality.item_response import QualityFit
-from carbonrouter_core.replay.engine import Prepared
+from carbonrouter_core.replay.world import Prepared
 from carbonrouter_core.results.comparison import Comparison, bootstrap_saving, saving_percent
 from carbonrouter_core.traces.schema import Trace
 from tests.hand_made import Costs, T, make_catalog, make_trace, make_world

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from carbonrouter_core import PRESETS, Comparison, InputError, Scenario, compare
-from carbonrouter_core.replay.engine import run_policy
+from carbonrouter_core.replay.run import run_policy
 from carbonrouter_core.results.session_story import Story, session_table, tell
 from carbonrouter_core.routing import feasibility
 from carbonrouter_core.routing.policies import POLICIES, reasons

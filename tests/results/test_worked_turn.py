@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from carbonrouter_core import PRESETS, Comparison, Scenario, compare, load_catalog
-from carbonrouter_core.replay.engine import run_policy
-from carbonrouter_core.replay.simulation import charge_rows
+from carbonrouter_core.replay.charging import charge_rows
+from carbonrouter_core.replay.run import run_policy
 from carbonrouter_core.results.worked_turn import (
     WorkedCandidate,
     contrast,

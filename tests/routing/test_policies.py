@@ -17,7 +17,7 @@ import pytest
 from carbonrouter_core import BASELINE, POLICIES, ScenarioError, run_policy
 from carbonrouter_core.fleet.catalog import Catalog
 from carbonrouter_core.quality.item_response import ability_from_accuracy
-from carbonrouter_core.replay.engine import Prepared
+from carbonrouter_core.replay.world import Prepared
 from carbonrouter_core.routing.kernel import SESSION, note_prompt, open_session
 from carbonrouter_core.routing.policies import policy, reasons
 from carbonrouter_core.routing.policies.lookahead import typical_turn

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from carbonrouter_core import Scenario
 from carbonrouter_core.errors import InputError
 from carbonrouter_core.paths import data_path
-from carbonrouter_core.replay.engine import prepare, run_policy
+from carbonrouter_core.replay.run import run_policy
+from carbonrouter_core.replay.world import prepare
 from carbonrouter_core.results.comparison import Interval
 from carbonrouter_core.studies import sensitivity
 from carbonrouter_core.studies.factors import AS_MEASURED, Factors, with_factors

@@ -8,8 +8,9 @@ from typing import Any
 
 import pandas as pd
 
+from carbonrouter_core.progress import Progress
 from carbonrouter_core.reading.columns import Wanted, read_columns
-from carbonrouter_core.reading.files import Progress, Source, json_values
+from carbonrouter_core.reading.files import Source, json_values
 from carbonrouter_core.traces.report import Findings
 
 COLUMNS = ("time", "zone", "lifecycle", "direct", "forecast", "estimated")

@@ -10,7 +10,8 @@ from carbonrouter_core.grid.importers.base import (
     header,
     text_columns,
 )
-from carbonrouter_core.reading.files import Progress, Source
+from carbonrouter_core.progress import Progress
+from carbonrouter_core.reading.files import Source
 from carbonrouter_core.reading.numbers import unit_in
 from carbonrouter_core.traces.report import Findings
 

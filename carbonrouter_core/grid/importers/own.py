@@ -13,7 +13,8 @@ from carbonrouter_core.grid.importers.base import (
     header,
     text_columns,
 )
-from carbonrouter_core.reading.files import Progress, Source
+from carbonrouter_core.progress import Progress
+from carbonrouter_core.reading.files import Source
 from carbonrouter_core.reading.numbers import plain_name, unit_in
 from carbonrouter_core.reading.times import has_offset
 from carbonrouter_core.traces.report import Findings

@@ -18,7 +18,8 @@ from carbonrouter_core.grid.importers.base import (
     records,
     text_columns,
 )
-from carbonrouter_core.reading.files import Progress, Source
+from carbonrouter_core.progress import Progress
+from carbonrouter_core.reading.files import Source
 from carbonrouter_core.traces.report import Findings
 
 HALF_HOUR_S = 1800

@@ -20,7 +20,8 @@ from carbonrouter_core.grid.importers.base import (
     text_columns,
 )
 from carbonrouter_core.grid.series import MAX_STEP_S, MIN_STEP_S
-from carbonrouter_core.reading.files import Progress, Source
+from carbonrouter_core.progress import Progress
+from carbonrouter_core.reading.files import Source
 from carbonrouter_core.reading.numbers import unit_in
 from carbonrouter_core.traces.report import Findings
 

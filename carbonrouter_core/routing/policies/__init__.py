@@ -39,6 +39,9 @@ class Policy:
     """Told the whole session beforehand; solved by :mod:`.optimum`, not turn by turn."""
     raises_floors: bool = False
     """Raises the quality floor of user regions by the scenario's ``fairness_weight``."""
+    from_log: bool = False
+    """Decides nothing: what the log says was decided is charged. Needs a log that says it, as a
+    whole, and is bound by no demand of the scenario."""
 
 
 _ALL = (
@@ -88,9 +91,8 @@ POLICIES: Mapping[str, Policy] = MappingProxyType({policy.id: policy for policy 
 CODES: Mapping[str, int] = MappingProxyType({policy.id: i for i, policy in enumerate(_ALL)})
 """Number of each policy in the compiled code."""
 
-AS_SERVED = Policy("as-served", "As served", "what the log says was served where")
-"""Replays a log that says how it was served (:mod:`..observed`); it decides nothing, and stands
-apart since most traces cannot be replayed so."""
+AS_SERVED = Policy("as-served", "As served", "what the log says was served where", from_log=True)
+"""Not among :data:`POLICIES`, since most traces do not say how they were served."""
 
 ROUTER = "carbonrouter-lookahead"
 """The policy that is taken where the user names none, and that is shown first."""

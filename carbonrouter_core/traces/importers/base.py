@@ -8,7 +8,8 @@ from typing import Any, Literal
 
 import pyarrow as pa
 
-from carbonrouter_core.reading.files import Progress, Source
+from carbonrouter_core.progress import Progress, nobody_listens
+from carbonrouter_core.reading.files import Source
 from carbonrouter_core.traces.report import Findings
 
 RAW = pa.schema(
@@ -61,7 +62,7 @@ class Reading:
 
     findings: Findings = field(default_factory=Findings)
     options: ImportOptions = ImportOptions()
-    progress: Progress = lambda share: None  # noqa: E731
+    progress: Progress = nobody_listens
     memory: dict[str, Any] = field(default_factory=dict)
     """What an importer carries from one file to the next."""
 

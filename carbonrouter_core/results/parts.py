@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import pickle
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor, Future
 from dataclasses import dataclass, replace
 from functools import lru_cache, reduce
@@ -23,15 +23,10 @@ from carbonrouter_core.errors import InputError, TraceError
 from carbonrouter_core.fleet.catalog import Catalog
 from carbonrouter_core.fleet.deployments import ContextSum, context_sum
 from carbonrouter_core.grid.choice import OwnSeries
-from carbonrouter_core.replay.engine import (
-    Prepared,
-    Survey,
-    placed_in,
-    prepare,
-    prepare_part,
-    run_policy,
-)
+from carbonrouter_core.progress import Progress, nobody_listens
 from carbonrouter_core.replay.fairness import jain_index, largest_gap
+from carbonrouter_core.replay.run import run_policy
+from carbonrouter_core.replay.world import Prepared, Survey, placed_in, prepare, prepare_part
 from carbonrouter_core.results.comparison import (
     Comparison,
     Interval,
@@ -329,7 +324,7 @@ def compare_parts(
     *,
     catalog: Catalog | None = None,
     own_series: OwnSeries | None = None,
-    progress: Callable[[float], None] = lambda share: None,
+    progress: Progress = nobody_listens,
 ) -> PartedComparison:
     """Run ``policies`` and FairCarbon on the parts in ``folder``, one part a task.
 

@@ -1,38 +1,27 @@
-"""Replaying a placed trace under a policy, and charging what it decided."""
+"""Replaying a placed trace under a policy: what it decides, turn by turn."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
-from carbonrouter_core.compiled import Array, Record, jit, jit_borrowing
-from carbonrouter_core.fleet.costs import decode_context, embodied_g, host_energy_j
+from carbonrouter_core.compiled import Array, jit
 from carbonrouter_core.fleet.deployments import Fleet
-from carbonrouter_core.quality.item_response import predicted_quality
+from carbonrouter_core.progress import Progress, nobody_listens
 from carbonrouter_core.routing import kv_cache
+from carbonrouter_core.routing.decide import decide
 from carbonrouter_core.routing.kernel import (
     NOTE,
     SESSION,
     Rules,
     Turn,
-    apply_ceiling,
-    carbon_per_joule,
-    decode_ms,
-    latency_ms,
     note_prompt,
     open_session,
-    predicted_output,
-    prefill_work_on,
-    price,
-    required_theta,
-    ttft_ms,
 )
-from carbonrouter_core.routing.policies import CODES, Policy, choose, optimum, reasons
+from carbonrouter_core.routing.policies import CODES, Policy, optimum
 from carbonrouter_core.traces.placement import PlacedTrace
-from carbonrouter_core.units import J_PER_KWH
 
 UNSERVED = -1
 """Deployment of a turn that no model holds."""
@@ -41,13 +30,6 @@ BLOCK_TURNS = 2_048
 """Turns between two reports of progress, which may end a replay; a session is never split."""
 PLAN_SHARE = 0.9
 """Part of the time of a policy that knows the future that goes into its plan, roughly."""
-
-Progress = Callable[[float], None]
-"""Told how far a run is, 0 to 1; what it raises ends the run."""
-
-
-def unheard(share: float) -> None:
-    """The progress of a run that nobody waits for."""
 
 
 class Decisions(NamedTuple):
@@ -76,27 +58,6 @@ class Decisions(NamedTuple):
         return self.deployment >= 0
 
 
-@dataclass(frozen=True)
-class Charges:
-    """What the decisions come to, one entry a turn; all carbon in g, energy with PUE.
-
-    Carbon and energy of an unserved turn are 0, its latency and quality NaN.
-    ``embodied_g`` stands apart: it is in no total.
-    """
-
-    recompute_g: np.ndarray
-    prompt_g: np.ndarray
-    decode_g: np.ndarray
-    host_g: np.ndarray
-    carbon_g: np.ndarray
-    embodied_g: np.ndarray
-    energy_kwh: np.ndarray
-    intensity_g_per_kwh: np.ndarray
-    ttft_ms: np.ndarray
-    latency_ms: np.ndarray
-    quality: np.ndarray
-
-
 class _Turns(NamedTuple):
     """The columns of a placed trace as the compiled replay reads them."""
 
@@ -118,7 +79,7 @@ def replay(
     placed: PlacedTrace,
     intensity: np.ndarray,
     seeds: Sequence[np.ndarray] = (),
-    progress: Progress = unheard,
+    progress: Progress = nobody_listens,
 ) -> Decisions:
     """Decide every turn of ``placed`` under ``policy``.
 
@@ -229,78 +190,6 @@ def _plan(
         plan[first:end] = optimum.plan_session(fleet, rules, future, seeds[:, first:end])
 
 
-@jit_borrowing
-def price_candidates(
-    knows_output: bool,
-    fleet: Fleet,
-    rules: Rules,
-    turn: Turn,
-    session: Record,
-    cached: Array,
-    intensity: Array,
-    g_per_j: Array,
-    carbon_g: Array,
-) -> tuple[Turn, bool]:
-    """The turn as a policy sees it, and whether no candidate is within the latency ceiling.
-
-    Fills ``g_per_j`` (R,) and ``carbon_g`` (D,), infinite where infeasible.
-    """
-    if not knows_output:
-        turn = Turn(
-            turn.history_tokens,
-            turn.prompt_tokens,
-            predicted_output(rules, session),
-            turn.context_tokens,
-            turn.difficulty,
-            turn.user,
-        )
-    needed = required_theta(fleet, rules, turn)
-    carbon_per_joule(fleet, intensity, g_per_j)
-    price(fleet, rules, turn, needed, cached, g_per_j, carbon_g)
-    missed = False
-    if rules.latency_ceiling_ms < np.inf:
-        missed = apply_ceiling(fleet, rules, turn, cached, carbon_g)
-    return turn, missed
-
-
-@jit_borrowing
-def decide(
-    code: int,
-    knows_output: bool,
-    fleet: Fleet,
-    rules: Rules,
-    turn: Turn,
-    session: Record,
-    cached: Array,
-    intensity: Array,
-    g_per_j: Array,
-    carbon_g: Array,
-    note: Record,
-) -> int:
-    """Pick a deployment for ``turn``, -1 where none holds it, and fill ``note``.
-
-    The one place where a decision is made: the replay and the online API both call it.
-    ``session`` counts this turn; ``cached`` holds live tokens only.
-    """
-    note.wanted = -1
-    note.home = kv_cache.home(cached)
-    note.reason = reasons.UNSERVED
-    note.missed_ceiling = False
-    note.p_back = np.nan
-    note.saving_g = np.nan
-    note.rebuild_g = np.nan
-    note.next_gain_g = np.nan
-    turn, missed = price_candidates(
-        knows_output, fleet, rules, turn, session, cached, intensity, g_per_j, carbon_g
-    )
-    choice = choose(code, fleet, rules, turn, session, cached, intensity, g_per_j, carbon_g, note)
-    if choice < 0:
-        note.reason = reasons.UNSERVED
-        return choice
-    note.missed_ceiling = missed
-    return choice
-
-
 @jit
 def _replay(
     code: int,
@@ -364,106 +253,3 @@ def _replay(
             out.next_gain_g[i] = note.next_gain_g
             session.current = d
             kv_cache.end_turn(cached, last_s, d, h + p + o, now_s, rules.copies_all)
-
-
-def charge(
-    fleet: Fleet, k: float, placed: PlacedTrace, intensity: np.ndarray, decisions: Decisions
-) -> Charges:
-    """What ``decisions`` come to, with the true output lengths (docs/design.md, section 5).
-
-    ``k``: IRT slope; ``intensity`` as in :func:`replay`.
-    """
-    trace = placed.trace
-    return charge_rows(
-        fleet,
-        k,
-        history=trace.history_tokens,
-        prompt=trace.new_prompt_tokens,
-        output=trace.output_tokens,
-        difficulty=placed.difficulty,
-        user=placed.user,
-        intensity=intensity,
-        deployment=decisions.deployment,
-        cached=decisions.cached_tokens,
-    )
-
-
-def charge_rows(
-    fleet: Fleet,
-    k: float,
-    *,
-    history: np.ndarray,
-    prompt: np.ndarray,
-    output: np.ndarray,
-    difficulty: np.ndarray,
-    user: np.ndarray,
-    intensity: np.ndarray,
-    deployment: np.ndarray,
-    cached: np.ndarray,
-) -> Charges:
-    """What serving each row on its deployment comes to; -1 is unserved. One entry a row."""
-    n = len(deployment)
-    parts = np.zeros((6, n))
-    times = np.full((2, n), np.nan)
-    _charge(fleet, history, prompt, output, user, intensity, deployment, cached, parts, times)
-    recompute_g, prompt_g, decode_g, host_g, embodied, energy_kwh = parts
-    served = deployment >= 0
-    quality = np.full(n, np.nan)
-    used = intensity[np.arange(n), fleet.region[deployment]]  # of an unserved row: masked below
-    theta = fleet.theta[fleet.pair_model[fleet.pair[deployment[served]]]]
-    quality[served] = predicted_quality(theta, difficulty[served], k)
-    return Charges(
-        recompute_g=recompute_g,
-        prompt_g=prompt_g,
-        decode_g=decode_g,
-        host_g=host_g,
-        carbon_g=recompute_g + prompt_g + decode_g + host_g,
-        embodied_g=embodied,
-        energy_kwh=energy_kwh,
-        intensity_g_per_kwh=np.where(served, used, np.nan),
-        ttft_ms=times[0],
-        latency_ms=times[1],
-        quality=quality,
-    )
-
-
-@jit_borrowing
-def _charge(
-    fleet: Fleet,
-    history: Array,
-    prompt: Array,
-    output: Array,
-    user: Array,
-    intensity: Array,
-    deployment: Array,
-    cached: Array,
-    parts: Array,
-    times: Array,
-) -> None:
-    for i in range(deployment.size):
-        d = deployment[i]
-        if d < 0:
-            continue
-        pair, region = fleet.pair[d], fleet.region[d]
-        model = fleet.pair_model[pair]
-        h, p, o = float(history[i]), float(prompt[i]), float(output[i])
-        at_history = prefill_work_on(fleet, model, h)
-        recompute = at_history - prefill_work_on(fleet, model, float(cached[i]))
-        new_prompt = prefill_work_on(fleet, model, h + p) - at_history
-        work = recompute + new_prompt
-        context = decode_context(h, p, o, fleet.global_share[model], fleet.window_tokens[model])
-        ms = work * fleet.prefill_ms[pair] + decode_ms(fleet, pair, o)
-        recompute_j = recompute * fleet.prefill_j[pair]
-        prompt_j = new_prompt * fleet.prefill_j[pair]
-        decode_j = o * (fleet.decode_j[pair] + fleet.context_j[pair] * context)
-        host_j = host_energy_j(fleet.n_gpus[pair], ms)
-        kwh_per_j = fleet.pue[region] / J_PER_KWH
-        g_per_j = kwh_per_j * intensity[i, region]
-        parts[0, i] = recompute_j * g_per_j
-        parts[1, i] = prompt_j * g_per_j
-        parts[2, i] = decode_j * g_per_j
-        parts[3, i] = host_j * g_per_j
-        parts[4, i] = embodied_g(fleet.n_gpus[pair], ms, fleet.gpu_embodied_kg[pair])
-        parts[5, i] = (recompute_j + prompt_j + decode_j + host_j) * kwh_per_j
-        times[0, i] = ttft_ms(fleet, d, user[i], work)
-        times[1, i] = latency_ms(fleet, d, user[i], work, o)

@@ -11,9 +11,9 @@ import pytest
 
 from carbonrouter_core import FIGURES, Scenario, compare, find_trace
 from carbonrouter_core.errors import InputError, TraceError
-from carbonrouter_core.replay import parts as partitioned
 from carbonrouter_core.replay.executors import open_executor
-from carbonrouter_core.replay.parts import WHICH, compare_parts
+from carbonrouter_core.results import parts as partitioned
+from carbonrouter_core.results.parts import WHICH, compare_parts
 from carbonrouter_core.traces import training
 from carbonrouter_core.traces.parts import part_files, repeat, split
 from carbonrouter_core.traces.schema import Trace, joined

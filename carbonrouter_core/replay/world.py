@@ -1,10 +1,12 @@
-"""From a scenario to results: prepares what all policies share, replays and charges each."""
+"""A scenario made ready to run: its turns in time, its deployments, its grid, what it learned.
+
+All of it is the same for every policy; what runs a policy stands above this module.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,34 +17,23 @@ from carbonrouter_core.fleet.deployments import Deployments, build_deployments, 
 from carbonrouter_core.grid.choice import IntensitySource, OwnSeries, choose
 from carbonrouter_core.grid.knowledge import known_by_region
 from carbonrouter_core.grid.series import ZoneSeries, intensity_by_region
-from carbonrouter_core.memory import give_back, large_arrays_apart
 from carbonrouter_core.quality.item_response import QualityFit
-from carbonrouter_core.replay.as_served import run_as_served
+from carbonrouter_core.replay.charging import charge
+from carbonrouter_core.replay.decisions import replay
 from carbonrouter_core.replay.fairness import raised_floors
-from carbonrouter_core.replay.on_disk import RunOnDisk
-from carbonrouter_core.replay.simulation import Decisions, Progress, blocks, charge, replay, unheard
-from carbonrouter_core.results.comparison import Comparison, Run
 from carbonrouter_core.routing.kernel import Rules, make_rules, with_floors
-from carbonrouter_core.routing.policies import AS_SERVED, BASELINE, POLICIES, ROUTER, Policy, policy
+from carbonrouter_core.routing.policies import POLICIES, Policy
 from carbonrouter_core.scenario import Scenario
+from carbonrouter_core.store.find_trace import find_trace
 from carbonrouter_core.store.series import own_series_of
 from carbonrouter_core.store.sites import load_catalog
-from carbonrouter_core.store.store import existing_store
-from carbonrouter_core.traces.builtin import BUILTIN_TRACES, builtin_trace
-from carbonrouter_core.traces.loading import read_trace
 from carbonrouter_core.traces.placement import PlacedTrace, place
 from carbonrouter_core.traces.schema import Trace
 from carbonrouter_core.traces.training import Training, learn, training_sessions
-from carbonrouter_core.words.names import nearest, unknown
+from carbonrouter_core.words.names import unknown
 
 RULE_FIELDS = ("copies", "idle_s", "quality_floor", "gate_threshold")
 """Scenario fields that decisions go by and nothing else that is prepared."""
-
-ON_DISK_TURNS = 65_536
-"""Turns in memory at a time of a run that is kept on disk; a session is never split."""
-
-SEEDS_SHARE = 0.2
-"""Part of the time of a search that goes into the paths of other policies, roughly."""
 
 
 @dataclass(frozen=True)
@@ -98,6 +89,13 @@ class Prepared:
         """What policies see of the intensity, g/kWh, shape (turns, regions)."""
         return self.intensity if self.known is None else self.known
 
+    def intensity_seen_by(self, policy: Policy) -> np.ndarray:
+        """What ``policy`` decides with, g/kWh, shape (turns, regions).
+
+        A policy that knows the future knows the grid too: it bounds what could have been.
+        """
+        return self.intensity if policy.knows_output else self.known_intensity
+
     def estimated_share(self, turns: np.ndarray, region: np.ndarray) -> np.ndarray:
         """Share of estimated source hours at ``turns`` in the ``region`` of each; NaN: not said.
 
@@ -129,43 +127,6 @@ class Prepared:
         """What the reader of the results should know."""
         own = (self.training.note,) if self.training.note else ()
         return self.deployments.warnings + self.intensity_notes + own
-
-
-def find_trace(name: str) -> Trace:
-    """The built-in trace of that name, the trace file at that path, or the stored trace."""
-    large_arrays_apart()  # it is read to be replayed: both go through arrays of all its turns
-    if name in BUILTIN_TRACES:
-        return builtin_trace(name)
-    path = Path(name)
-    if _is_file(path):
-        return read_trace(path)
-    store = existing_store()
-    stored = [] if store is None else [one.name for one in store.traces()]
-    if store is not None and name in stored:
-        return store.load_trace(name)
-    if path.suffix and not stored:
-        raise TraceError(f"There is no trace file {path.name}; check the path.")
-    known = f"({nearest(name, BUILTIN_TRACES)})"
-    known += f" nor stored ({nearest(name, stored)})" if stored else ""
-    raise TraceError(f"Unknown trace {name!r}: neither built in {known} nor a file.")
-
-
-def parts_folder(name: str) -> Path | None:
-    """The folder of parts at path ``name``; None for a built-in trace, whatever folder lies
-    beside, and for what is no folder."""
-    if name in BUILTIN_TRACES or not name:  # an empty path is the present folder
-        return None
-    try:
-        return path.resolve() if (path := Path(name)).is_dir() else None
-    except (OSError, ValueError):  # a name that no folder can have
-        return None
-
-
-def _is_file(path: Path) -> bool:
-    try:
-        return path.is_file()
-    except (OSError, ValueError):  # a name that no file can have
-        return False
 
 
 @dataclass(frozen=True)
@@ -287,100 +248,18 @@ def fair_floors(prepared: Prepared) -> dict[str, np.ndarray]:
     if scenario.fairness_weight == 0.0:
         return {}
     rows = training_sessions(placed)[placed.trace.session_index]
-    even = replace(prepared, fair_floors={})
-    return {
-        one.id: raised_floors(
+    fleet, floors = prepared.deployments.fleet, {}
+    for policy in POLICIES.values():
+        if not policy.raises_floors:
+            continue
+        seen = prepared.intensity_seen_by(policy)
+        decisions = replay(policy, fleet, prepared.rules, placed, seen)
+        quality = charge(fleet, prepared.k, placed, prepared.intensity, decisions).quality
+        floors[policy.id] = raised_floors(
             scenario.quality_floor,
             scenario.fairness_weight,
-            run_policy(even, one.id).charges.quality[rows],
+            quality[rows],
             placed.user[rows],
             len(placed.user_regions),
         )
-        for one in POLICIES.values()
-        if one.raises_floors
-    }
-
-
-def run_policy(prepared: Prepared, policy_id: str, progress: Progress = unheard) -> Run:
-    """Replay one policy and charge it.
-
-    ``progress`` is told how far it is, 0 to 1, in blocks of sessions; what it raises ends the run.
-    """
-    chosen = policy(policy_id)
-    if chosen is AS_SERVED:
-        return run_as_served(prepared)
-    fleet, placed = prepared.deployments.fleet, prepared.placed
-    seeds: list[np.ndarray] = []
-    begun = 0.0
-    if chosen.knows_future and not prepared.optimum_is_exact:
-        charged_alike = [p for p in POLICIES.values() if not (p.knows_future or p.free_history)]
-        step = SEEDS_SHARE / len(charged_alike)
-        for other in charged_alike:
-            seeds.append(_decide(prepared, other, (), part_of(progress, begun, step)).deployment)
-            begun += step
-    decisions = _decide(prepared, chosen, seeds, part_of(progress, begun, 1.0 - begun))
-    charges = charge(fleet, prepared.k, placed, prepared.intensity, decisions)
-    return Run(chosen, decisions, charges)
-
-
-def run_on_disk(prepared: Prepared, policy_id: str, progress: Progress = unheard) -> Run:
-    """The same as :func:`run_policy`, to the bit, a block of sessions at a time and kept in a file.
-
-    Sessions are independent, so neither decisions nor charges depend on the blocks.
-    """
-    chosen, trace = policy(policy_id), prepared.placed.trace
-    run = RunOnDisk(chosen, trace.n_turns)
-    if chosen is AS_SERVED:  # reads the log as a whole
-        run.write(0, run_policy(prepared, policy_id, progress))
-        return run
-    for first, end, done in blocks(trace.offsets, ON_DISK_TURNS):
-        part = prepared.between(first, end)
-        turns = part.placed.trace.n_turns
-        share = turns / trace.n_turns
-        part_run = run_policy(part, policy_id, part_of(progress, done - share, share))
-        run.write(int(trace.offsets[first]), part_run)
-    return run
-
-
-def part_of(progress: Progress, begun: float, share: float) -> Progress:
-    """The progress of a part that is ``share`` of the whole, and begins at ``begun``."""
-    return lambda done: progress(begun + share * done)
-
-
-def _decide(
-    prepared: Prepared, chosen: Policy, seeds: Sequence[np.ndarray], progress: Progress
-) -> Decisions:
-    # what knows the future knows the grid too: it is a bound on what could have been
-    seen = prepared.intensity if chosen.knows_output else prepared.known_intensity
-    fleet, rules = prepared.deployments.fleet, prepared.rules_for(chosen.id)
-    return replay(chosen, fleet, rules, prepared.placed, seen, seeds, progress)
-
-
-def compare(
-    scenario: Scenario,
-    policies: Iterable[str] = (ROUTER, BASELINE),
-    trace: Trace | None = None,
-    catalog: Catalog | None = None,
-    own_series: OwnSeries | None = None,
-    progress: Progress = unheard,
-    on_disk: bool = False,
-) -> Comparison:
-    """Run ``policies`` on ``scenario`` and hold them side by side.
-
-    ``trace`` and ``catalog`` replace what the scenario names and the built-in tables;
-    ``own_series`` as in :func:`prepare`, ``progress`` as in :func:`run_policy`.
-    ``on_disk``: whether the runs are kept in files, for traces of a million turns.
-    """
-    prepared = prepare(scenario, trace, catalog, own_series)
-    chosen = list(dict.fromkeys(policy(name).id for name in policies))
-    share = 1.0 / max(len(chosen), 1)
-    run = run_on_disk if on_disk else run_policy
-    if on_disk:
-        give_back()
-    runs = {
-        name: run(prepared, name, part_of(progress, number * share, share))
-        for number, name in enumerate(chosen)
-    }
-    if on_disk:
-        give_back()
-    return Comparison(prepared, runs)
+    return floors

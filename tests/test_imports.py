@@ -1,0 +1,95 @@
+"""What may import what: nothing imports upwards, and no modules import each other in a circle."""
+
+from __future__ import annotations
+
+import ast
+from functools import cache
+from graphlib import TopologicalSorter
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+CORE = "carbonrouter_core"
+LAYERS: tuple[tuple[str, ...], ...] = (
+    ("errors", "units", "paths", "memory", "compiled", "progress", "version", "words"),
+    ("scenario",),
+    ("reading",),
+    ("quality",),
+    ("traces",),
+    ("fleet",),
+    ("grid",),
+    ("store",),
+    ("routing",),
+    ("replay",),
+    ("results",),
+    ("studies", "report", "live"),
+    ("cli",),
+)
+"""Modules and folders of the core, low to high: one may import from its own layer and below."""
+LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}
+FACE = (CORE, f"{CORE}.__main__")
+"""The public names and the command line stand above all layers."""
+USER_INTERFACE = ("streamlit", "plotly", "pydeck", "pages")
+KNOWN = frozenset(
+    (f"{CORE}.reading.{name}", f"{CORE}.traces.report") for name in ("ahead", "columns")
+)
+"""Imports upwards that are still there; none may be added."""
+
+
+def name_of(path: Path) -> str:
+    """``carbonrouter_core.grid.series`` for its file."""
+    return ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
+
+
+@cache
+def modules() -> dict[str, Path]:
+    """The modules of the core and of the pages, by name."""
+    return {
+        name_of(path): path
+        for folder in (CORE, "pages")
+        for path in sorted(ROOT.joinpath(folder).rglob("*.py"))
+    }
+
+
+@cache
+def imports(module: str) -> frozenset[str]:
+    """The names of all modules that ``module`` imports, also inside functions."""
+    names: set[str] = set()
+    for node in ast.walk(ast.parse(modules()[module].read_bytes())):
+        if isinstance(node, ast.Import):
+            names |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            inner = {f"{node.module}.{alias.name}" for alias in node.names}
+            names |= inner & modules().keys() or {node.module}
+    return frozenset(names)
+
+
+def level_of(module: str) -> int:
+    """The layer of a module of the core."""
+    return len(LAYERS) if module in FACE else LEVEL[module.split(".")[1]]
+
+
+def core() -> list[str]:
+    return [name for name in modules() if name.split(".")[0] == CORE]
+
+
+def test_nothing_in_the_core_imports_upwards() -> None:
+    upwards = {
+        (module, imported)
+        for module in core()
+        for imported in imports(module) & modules().keys()
+        if level_of(imported) > level_of(module)
+    }
+    assert upwards == KNOWN
+
+
+@pytest.mark.parametrize("library", USER_INTERFACE)
+def test_the_core_imports_no_user_interface(library: str) -> None:
+    users = [m for m in core() if any(name.split(".")[0] == library for name in imports(m))]
+    assert not users
+
+
+def test_no_modules_import_each_other_in_a_circle() -> None:
+    graph = {module: imports(module) & modules().keys() - {module} for module in modules()}
+    TopologicalSorter(graph).prepare()  # raises CycleError, which names the modules of a circle

@@ -26,6 +26,7 @@ from carbonrouter_core.scenario import Scenario
 from carbonrouter_core.store.find_trace import find_trace, parts_folder
 from carbonrouter_core.traces.schema import LONG_SESSION_TURNS
 from carbonrouter_core.units import mass_scale
+from carbonrouter_core.words import notes
 
 DEFAULT_POLICIES = tuple(POLICIES)
 
@@ -141,7 +142,7 @@ def _table(comparison: Any, chosen: Sequence[str]) -> str:
     lines += ["", *_fairness_lines(figures)]
     unserved = figures[chosen[0]]["unserved_turns"]
     if unserved:
-        lines += ["", f"{unserved:,} turns are unserved: no model holds their context."]
+        lines += ["", notes.unserved(unserved, trace.n_turns)]
     lines += [
         "",
         "test half: the sessions nothing was learned from; evidence is theirs.",

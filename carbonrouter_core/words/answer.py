@@ -27,13 +27,18 @@ def no_saving(other: str) -> str:
     return f"{other} emits nothing here, so no saving can be given."
 
 
+def ends(low_percent: float, high_percent: float) -> str:
+    """The ends of an interval after "between": "18.2 and 43.6 % less"."""
+    return fmt.between(low_percent, high_percent, "and")
+
+
 def sureness(low_percent: float | None, high_percent: float | None, sessions: float) -> str:
     """The 95 % interval of a saving over ``sessions``, in plain sentences."""
     if low_percent is None or high_percent is None or not fmt.known(low_percent):
         return TOO_FEW
     text = (
         f"With {fmt.number(sessions)} other sessions of the same kind, the result would lie "
-        f"between {fmt.between(low_percent, high_percent, 'and')} in 95 of 100 cases."
+        f"between {ends(low_percent, high_percent)} in 95 of 100 cases."
     )
     return f"{text} {NOT_SETTLED}" if low_percent < 0 < high_percent else text
 

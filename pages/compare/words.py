@@ -8,8 +8,10 @@ from html import escape
 import streamlit as st
 
 from carbonrouter_core.words import figures as fmt
+from carbonrouter_core.words.answer import compared, no_saving
 from pages.compare import sides
 from pages.compare.sides import Scale, Side
+from pages.shared import answer as shared_answer
 from pages.shared import state
 
 NOTHING = (
@@ -58,14 +60,12 @@ def sentence(side: Side, reference: Side) -> str:
     value = sides.saving(side, reference).value_percent
     mine, other = side.results.figures, reference.results.figures
     if value is None:
-        return f"{escape(reference.name)} emits nothing here; no saving can be given."
-    less = fmt.less_or_more(value)
-    carbon = "as much CO2e as" if less == "as much" else f"{less} CO2e than"
+        return escape(no_saving(reference.name))
     first, whole = (_sooner(mine[name], other[name]) for name in WAIT_MEANS)
     quality = 100 * (mine["quality_mean"] - other["quality_mean"])
     return (
-        f"{escape(side.in_text)} emits <b>{carbon}</b> {escape(reference.in_text)}; the first "
-        f"token comes {first}, the whole turn {whole}, and predicted quality is "
+        f"{escape(side.in_text)} emits <b>{escape(compared(value, reference.in_text))}</b>; "
+        f"the first token comes {first}, the whole turn {whole}, and predicted quality is "
         f"{_points(quality)}."
     )
 
@@ -93,16 +93,7 @@ def sureness(side: Side, reference: Side, scale: Scale) -> str:
             "The traffic is not the same, so carbon is for a million turns of each, and the "
             "difference has no interval over sessions."
         )
-    low, high = saving.low_percent, saving.high_percent
-    if not fmt.known(low) or not fmt.known(high):
-        return "There are too few sessions to say how sure this is."
-    text = (
-        "With as many other sessions of the same kind the difference would lie between "
-        f"<b>{fmt.between(low, high).replace(' to ', ' and ')}</b> in 95 of 100 cases."
-    )
-    if low < 0 < high:
-        text += " This workload does not settle which of the two emits less."
-    return text
+    return shared_answer.sureness(saving, side.results.figures["sessions"])
 
 
 def front(found: Sequence[Side], on_front: Sequence[bool]) -> str:

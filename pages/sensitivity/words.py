@@ -15,6 +15,7 @@ from carbonrouter_core.studies import sensitivity
 from carbonrouter_core.studies.inputs import SWEEP_INPUTS, SweepInput
 from carbonrouter_core.studies.sensitivity import Swing
 from carbonrouter_core.studies.sweep import Outcome, Sweep
+from carbonrouter_core.words import answer
 from carbonrouter_core.words import figures as fmt
 from pages.shared import state, theme
 from pages.shared.studies import Results, Study
@@ -49,12 +50,8 @@ def base(results: Results, outcome: Outcome) -> str:
     ours, theirs = names(study)
     saving = outcome.savings[study.policy_id]
     sessions = outcome.figures[study.policy_id]["sessions"]
-    text = (
-        f"As the scenario stands, {ours} emits <b>{fmt.less_or_more(saving.value_percent)}</b> "
-        f"CO2e than {theirs}"
-    )
-    if fmt.less_or_more(saving.value_percent) == "as much":
-        text = f"As the scenario stands, {ours} emits <b>as much</b> CO2e as {theirs}"
+    compared = answer.compared(saving.value_percent, theirs)
+    text = f"As the scenario stands, {ours} emits <b>{compared}</b>"
     if fmt.known(saving.low_percent):
         text += f" (95 % interval over sessions: {fmt.between(*saving[1:])})"
     drawn = "" if study.question.sample is None else " sampled"

@@ -9,6 +9,7 @@ import pandas as pd
 
 import carbonrouter_core as core
 from carbonrouter_core.studies.planning import DAYS_PER_YEAR
+from carbonrouter_core.words import answer
 from carbonrouter_core.words import figures as fmt
 from pages.shared import theme
 
@@ -46,11 +47,9 @@ def sentence(
     """The answer in one sentence, as HTML without user text."""
     value = saving.value_percent
     if not fmt.known(value):
-        return (
-            "CarbonRouter cannot be compared with FairCarbon on this workload, "
-            "because FairCarbon emits nothing on it."
-        )
-    text = f"{theme.in_text(router)} emits <b>{_than(value)}</b> on this workload"
+        return answer.no_saving("FairCarbon")
+    compared = answer.compared(value, "FairCarbon")
+    text = f"{theme.in_text(router)} emits <b>{compared}</b> on this workload"
     if fmt.known(saving_long.value_percent):
         long_value = saving_long.value_percent
         clash = (long_value > 0) != (value > 0)
@@ -64,29 +63,23 @@ def sentence(
     return f"{text}; {reason}." if reason else f"{text}."
 
 
-def _than(saving_percent: float) -> str:
-    words = fmt.less_or_more(saving_percent)
-    if words == "as much":
-        return "as much CO2e as FairCarbon"
-    return f"{words} CO2e than FairCarbon"
+def sureness(saving: core.Interval, sessions: float) -> str:
+    """The interval in plain words, as HTML; its ends are bold."""
+    text = answer.sureness(saving.low_percent, saving.high_percent, sessions)
+    if saving.low_percent is None or saving.high_percent is None:
+        return text
+    ends = answer.ends(saving.low_percent, saving.high_percent)
+    return text.replace(ends, f"<b>{ends}</b>")
 
 
 def confidence(saving: core.Interval, saving_long: core.Interval, sessions: float) -> str:
-    """The interval in plain words."""
-    low, high = saving.low_percent, saving.high_percent
-    if not fmt.known(low) or not fmt.known(high):
-        return "There are too few sessions to say how sure this is."
-    text = (
-        f"How sure is that? With {fmt.number(sessions)} other sessions of the same kind, the "
-        f"result would lie between <b>{fmt.between(low, high).replace(' to ', ' and ')}</b> "
-        "in 95 of 100 cases"
-    )
-    if fmt.known(saving_long.low_percent) and fmt.known(saving_long.high_percent):
-        inside = fmt.between(saving_long.low_percent, saving_long.high_percent)
-        text += f" (over 30 turns: {inside.replace(' to ', ' and ')})"
-    text += "."
-    if low < 0 < high:
-        text += " This workload does not settle which of the two emits less."
+    """How sure the saving is, over all sessions and over the long ones, as HTML."""
+    text = sureness(saving, sessions)
+    if not fmt.known(saving.low_percent):
+        return text
+    text = f"How sure is that? {text}"
+    if fmt.known(saving_long.low_percent):
+        text += f" {answer.LONG_SESSIONS}: {fmt.between(*saving_long[1:])}."
     return text
 
 
@@ -94,17 +87,7 @@ def evidence(saving_test: core.Interval) -> str:
     """The saving where nothing can have been learned by heart; empty where there is none."""
     if not fmt.known(saving_test.value_percent):
         return ""
-    text = (
-        "On the half of the sessions nothing was learned from: "
-        f"<b>{fmt.less_or_more(saving_test.value_percent)}</b>"
-    )
-    low, high = saving_test.low_percent, saving_test.high_percent
-    if not fmt.known(low) or not fmt.known(high):
-        return f"{text}."
-    inside = fmt.between(low, high)
-    if saving_test.value_percent > 0 and low >= 0:
-        inside = inside.removesuffix(" less")
-    return f"{text} ({inside})."
+    return f"{answer.TEST_HALF}: <b>{answer.with_interval(*saving_test)}</b>."
 
 
 def parts_saved(summary: pd.DataFrame, router: str) -> dict[str, float]:
@@ -209,7 +192,7 @@ def hero_html(
 ) -> str:
     """The head of the page. ``unmet``: what the scenario demands and could not be had."""
     figure, words = headline(saving)
-    sureness = confidence(saving, saving_long, summary["sessions"].max())
+    confident = confidence(saving, saving_long, summary["sessions"].max())
     value = saving.value_percent
     tone = "none" if not fmt.known(value) else "loss" if value < -fmt.SAME_PERCENT else "gain"
     not_kept = "".join(
@@ -221,7 +204,7 @@ def hero_html(
         f"<span>{escape(words)}</span>{not_kept}</div>"
         f'<div class="cr-hero-text"><p class="cr-answer">'
         f"{sentence(saving, saving_long, summary, router)}</p>"
-        f'<p class="cr-muted">{sureness}</p>'
+        f'<p class="cr-muted">{confident}</p>'
         f'<p class="cr-muted cr-evidence">{evidence(saving_test)}</p></div></section>'
     )
 

@@ -21,6 +21,7 @@ from carbonrouter_core.replay.world import Prepared
 from carbonrouter_core.results import unmet as demands
 from carbonrouter_core.routing.policies import ROUTER
 from carbonrouter_core.words import figures as fmt
+from carbonrouter_core.words import notes as words
 from pages.shared import jobs, theme
 
 ROUTERS = (ROUTER, "carbonrouter")
@@ -211,18 +212,14 @@ def details(scenario: core.Scenario, router: str) -> Details:
 
 def notes(run: core.Comparison, router: str) -> tuple[str, ...]:
     """What the reader must know of these figures, in sentences."""
-    difficulty = run.prepared.placed.difficulty_source
     sentences = [
-        "FairCarbon is reconstructed from its published abstract.",
-        "Times are estimates without queueing.",
-        f"Difficulty of prompts, for the predicted quality: {difficulty}.",
+        words.FAIRCARBON,
+        words.TIMES,
+        words.difficulty(run.prepared.placed.difficulty_source),
     ]
     figures = run.figures(router)
     if figures["unserved_turns"]:
-        sentences.append(
-            f"{fmt.plural(figures['unserved_turns'], 'turn')} of {fmt.number(figures['turns'])} "
-            "fit in no model and are not served."
-        )
+        sentences.append(words.unserved(figures["unserved_turns"], figures["turns"]))
     return (*sentences, *demands.unmet(run, router))
 
 
@@ -232,7 +229,7 @@ def _assumed_pue(sites: pd.DataFrame) -> list[str]:
         for site in sites.itertuples()
         if site.pue_assumed
     ]
-    return [f"PUE assumed, since none is published: {fmt.joined(assumed)}."] if assumed else []
+    return [words.assumed_pue(assumed)] if assumed else []
 
 
 @st.cache_data(max_entries=MAX_FIGURES, show_spinner=False)

@@ -273,7 +273,7 @@ def test_losing_is_said_as_losing() -> None:
 
 def test_against_nothing_there_is_no_saving() -> None:
     told = plain(compare_words.sentence(side("A"), side("B", carbon_g=0.0)))
-    assert told == "B emits nothing here; no saving can be given."
+    assert told == "B emits nothing here, so no saving can be given."
     shown = [side("A"), side("B", carbon_g=0.0, quality_mean=float("nan"))]
     scale = Scale.of(shown)
     table = plain(tables.figures(shown, shown[1], sides.front(shown), scale))

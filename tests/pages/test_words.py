@@ -100,7 +100,7 @@ def test_a_win() -> None:
     )
     sure = plain(answer.confidence(Interval(15.3, 8, 22), Interval(26.0, 12, 38), 100))
     assert "between 8.0 and 22.0 % less in 95 of 100 cases" in sure
-    assert "over 30 turns: 12.0 and 38.0 % less" in sure
+    assert "In sessions over 30 turns: 12.0 to 38.0 % less." in sure
 
 
 def test_a_loss_is_said_as_one() -> None:
@@ -120,7 +120,7 @@ def test_a_loss_is_said_as_one() -> None:
 @pytest.mark.parametrize(
     ("saving", "told"),
     [
-        (Interval(30.0, 17, 41), "30.0 % less (17.0 to 41.0 %)."),
+        (Interval(30.0, 17, 41), "30.0 % less (17.0 to 41.0 % less)."),
         (Interval(2.0, -3, 7), "2.0 % less (3.0 % more to 7.0 % less)."),
         (Interval(-9.0, -12, -6), "9.0 % more (6.0 to 12.0 % more)."),
         (Interval(4.0, None, None), "4.0 % less."),

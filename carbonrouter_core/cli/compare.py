@@ -16,6 +16,7 @@ from carbonrouter_core.cli.options import (
     refuse_executor_options,
     scenario_from,
 )
+from carbonrouter_core.cli.own_catalog import catalog_from
 from carbonrouter_core.errors import InputError
 from carbonrouter_core.replay.as_served import has_served
 from carbonrouter_core.replay.executors import open_executor
@@ -70,7 +71,7 @@ def _compare(options: argparse.Namespace) -> None:
     if (out := options.export_trace) is not None and out.suffix != ".parquet":
         raise InputError(f"--export-trace {out.name!r} must end in .parquet.")
     check_folder(out)
-    comparison = compare(scenario, [*chosen, BASELINE], trace, on_disk=True)
+    comparison = compare(scenario, [*chosen, BASELINE], trace, catalog_from(options), on_disk=True)
     if out is not None:
         try:
             comparison.prepared.placed.to_frame().to_parquet(out, index=False)
@@ -91,7 +92,7 @@ def _compare_parts(
     if options.export_trace is not None:
         raise InputError("--export-trace needs a trace in one piece, not a folder of parts.")
     with open_executor(options.workers, options.cluster) as executor:
-        parted = compare_parts(scenario, chosen, folder, executor)
+        parted = compare_parts(scenario, chosen, folder, executor, catalog=catalog_from(options))
     if not options.json:
         print(_table(parted, chosen))
         return

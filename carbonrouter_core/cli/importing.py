@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from carbonrouter_core.cli import import_intensity, import_trace
+from carbonrouter_core.cli import import_intensity, import_trace, own_catalog
 
 KINDS = (import_trace, import_intensity)
 
@@ -13,10 +13,11 @@ def add_to(commands: Any) -> None:
     """Add this command to the parser."""
     parser = commands.add_parser(
         "import",
-        help="store a trace or a carbon-intensity series of your own",
+        help="store a trace, a carbon-intensity series or a catalog of your own",
         description="Store data of your own, once it has been checked.",
         allow_abbrev=False,
     )
     kinds = parser.add_subparsers(dest="kind", required=True, metavar="KIND")
     for kind in KINDS:
         kind.add_to(kinds)
+    own_catalog.add_import_to(kinds)

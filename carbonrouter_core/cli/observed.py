@@ -8,6 +8,7 @@ from dataclasses import asdict
 from typing import Any
 
 from carbonrouter_core.cli.options import add_scenario_options, scenario_from
+from carbonrouter_core.cli.own_catalog import catalog_from
 from carbonrouter_core.replay.as_served import has_served
 from carbonrouter_core.replay.run import run_as_served, run_policy
 from carbonrouter_core.replay.world import prepare
@@ -37,7 +38,7 @@ def add_to(commands: Any) -> None:
 
 def _observed(options: argparse.Namespace) -> None:
     scenario = scenario_from(options)
-    prepared = prepare(scenario)
+    prepared = prepare(scenario, catalog=catalog_from(options))
     trace = prepared.placed.trace
     lines: list[str] = []
     out: dict[str, Any] = {"scenario": scenario.to_dict()}

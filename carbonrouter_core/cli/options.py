@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from carbonrouter_core.cli.own_catalog import add_catalog_options
 from carbonrouter_core.errors import InputError, ScenarioError
 from carbonrouter_core.routing.policies import policy
 from carbonrouter_core.scenario import FIELDS, PRESETS, Scenario, preset
@@ -33,6 +34,7 @@ def add_scenario_options(parser: argparse.ArgumentParser) -> None:
         default=[],
         help=f"change a field (lists: a,b or JSON); fields: {', '.join(FIELDS)}",
     )
+    add_catalog_options(parser)
 
 
 def add_executor_options(parser: argparse.ArgumentParser) -> None:

@@ -17,6 +17,7 @@ from carbonrouter_core.cli.options import (
     refuse_executor_options,
     scenario_from,
 )
+from carbonrouter_core.cli.own_catalog import catalog_from
 from carbonrouter_core.errors import InputError
 from carbonrouter_core.replay.executors import open_executor
 from carbonrouter_core.results.comparison import compare
@@ -71,7 +72,8 @@ def _plan(options: argparse.Namespace) -> None:
     if (volume := options.sessions_per_day) is not None:
         planning.check_volume(volume)
     points = [] if options.year is None else planning.season_points(scenario, options.year)
-    comparison = compare(scenario, chosen)
+    catalog = catalog_from(options)
+    comparison = compare(scenario, chosen, catalog=catalog)
     if volume is None:
         volume = planning.own_sessions_per_day(comparison)
     factor = planning.volume_factor(comparison, volume)
@@ -92,7 +94,7 @@ def _plan(options: argparse.Namespace) -> None:
     if points:
         question = Question(tuple(chosen), chosen[0], half="all")
         with open_executor(options.workers, options.cluster) as executor:
-            outcomes = dict(run_points(points, question, executor))
+            outcomes = dict(run_points(points, question, executor, catalog=catalog))
         ordered = [outcomes[number] for number in range(len(points))]
         for name in chosen:
             year = planning.project_year(ordered, name, volume)

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from carbonrouter_core.cli.options import add_scenario_options, check_folder, scenario_from
+from carbonrouter_core.cli.own_catalog import catalog_from
 from carbonrouter_core.errors import InputError
 from carbonrouter_core.report import html_report, write_bundle
 from carbonrouter_core.report import kept_runs as kept_runs
@@ -72,7 +73,9 @@ def _report(options: argparse.Namespace) -> None:
     if options.keep is not None:  # what is wrong with it is said before the work
         checked_name(options.keep)
         store = open_store()
-    comparison = compare(scenario_from(options), chosen, on_disk=True)
+    comparison = compare(
+        scenario_from(options), chosen, catalog=catalog_from(options), on_disk=True
+    )
     if is_html:
         text = html_report(comparison, chosen[0])
         _write_whole(out, lambda file: file.write(text.encode()))

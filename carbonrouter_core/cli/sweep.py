@@ -17,6 +17,7 @@ from carbonrouter_core.cli.options import (
     policies_from,
     scenario_from,
 )
+from carbonrouter_core.cli.own_catalog import catalog_from
 from carbonrouter_core.errors import InputError, StoreError
 from carbonrouter_core.replay.executors import open_executor
 from carbonrouter_core.routing.policies import BASELINE, ROUTER
@@ -74,7 +75,14 @@ def _sweep(options: argparse.Namespace) -> None:
         open_executor(options.workers, options.cluster) as executor,
         tempfile.TemporaryDirectory(prefix="carbonrouter-") as folder,
     ):
-        run = Runner(question, executor, Path(folder), store=_store(), told=_count)
+        run = Runner(
+            question,
+            executor,
+            Path(folder),
+            catalog=catalog_from(options),
+            store=_store(),
+            told=_count,
+        )
         if options.vary:
             sweep = Sweep(base, tuple(_axis(text) for text in options.vary), question)
             _print_sweep(sweep, run(sweep.points()), options.json)

@@ -9,13 +9,13 @@ from datetime import date, timedelta
 from typing import Any
 
 from carbonrouter_core.cli.options import add_scenario_options, scenario_from
+from carbonrouter_core.cli.own_catalog import catalog_from
 from carbonrouter_core.errors import InputError, ScenarioError
 from carbonrouter_core.grid.choice import EPOCH
 from carbonrouter_core.grid.knowledge import MEANING
 from carbonrouter_core.results.comparison import Interval
 from carbonrouter_core.routing.policies import ROUTER
 from carbonrouter_core.scenario import Scenario
-from carbonrouter_core.store.sites import load_catalog
 from carbonrouter_core.studies.seasons import (
     KnowledgeResult,
     WindowResult,
@@ -54,7 +54,8 @@ def add_to(commands: Any) -> None:
 
 def _windows(options: argparse.Namespace) -> None:
     scenario = scenario_from(options)
-    offered = load_catalog().regions
+    catalog = catalog_from(options)
+    offered = catalog.regions
     for region in scenario.regions:  # a window is not that of the other regions' zones alone
         if region not in offered:
             raise ScenarioError(unknown("region", region, offered.keys()))
@@ -64,11 +65,11 @@ def _windows(options: argparse.Namespace) -> None:
     if options.seasons:
         starts = (*starts, *seasons(scenario))
     if starts:
-        windows = list(compare_windows(scenario, starts, POLICIES))
+        windows = list(compare_windows(scenario, starts, POLICIES, catalog))
         out["windows"] = [asdict(one) | {"start": one.start.isoformat()} for one in windows]
         lines += ["", *_window_lines(windows)]
     if options.knowledge:
-        known = list(compare_knowledge(scenario, KNOWLEDGE_POLICIES))
+        known = list(compare_knowledge(scenario, KNOWLEDGE_POLICIES, catalog=catalog))
         out["knowledge"] = [asdict(one) for one in known]
         lines += ["", *_knowledge_lines(known)]
     print(json.dumps(out, indent=2, allow_nan=False) if options.json else "\n".join(lines))

@@ -12,6 +12,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from carbonrouter_core.fleet import costs
+
 ASSUMED_PUE = 1.20
 """PUE of a site that publishes none (docs/design.md, section 4); always shown as assumed."""
 ASSUMED_CONTEXT_NJ_PER_BYTE = 0.22
@@ -46,6 +48,11 @@ class Model:
     """File and line of the user's table that it is from; empty for a built-in model."""
 
     @property
+    def name(self) -> str:
+        """The name, as every entry of the catalog has one."""
+        return self.model
+
+    @property
     def weight_bytes(self) -> float:
         """Bytes of the weights of one replica."""
         return self.total_params_b * 1e9 * self.weight_bytes_per_param
@@ -70,6 +77,11 @@ class Gpu:
     embodied_source: str
     own_row: str = ""
     """File and line of the user's table that it is from; empty for a built-in GPU type."""
+
+    @property
+    def name(self) -> str:
+        """The name, as every entry of the catalog has one."""
+        return self.gpu
 
 
 @dataclass(frozen=True)
@@ -128,14 +140,30 @@ def pair_name(model: str, gpu: str) -> str:
     return f"{model} on {gpu}"
 
 
-class OwnRow(NamedTuple):
-    """A row of the catalog that the user added."""
+def does_not_fit(model: Model, gpu: Gpu, n_gpus: int) -> str:
+    """Why a replica does not hold the weights of ``model``; empty where it does."""
+    if costs.kv_memory_bytes(n_gpus, gpu.memory_gb, model.weight_bytes) > 0:
+        return ""
+    return (
+        f"{model.model} does not fit on {n_gpus} × {gpu.gpu}: its weights take "
+        f"{model.weight_bytes / 1e9:.0f} GB of {n_gpus * gpu.memory_gb:.0f} GB. "
+        "Choose another GPU type, more GPUs a replica, or leave the model out."
+    )
+
+
+class OwnEntry(NamedTuple):
+    """An entry of the catalog that the user added: what a report says of it."""
 
     kind: str
-    """"model", "GPU type" or "energy points"."""
+    """One of :data:`.own.KINDS`."""
     name: str
     row: str
     """File and line."""
+    sha256: str
+    """Of its figures: equal for equal figures, whatever file they are from."""
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.name} ({self.row}, SHA-256 {self.sha256[:12]})"
 
 
 @dataclass(frozen=True)
@@ -153,16 +181,6 @@ class Catalog:
     def context_windows(self) -> frozenset[int]:
         """Context windows of the models, in tokens."""
         return frozenset(model.context_tokens for model in self.models.values())
-
-    @property
-    def own_rows(self) -> tuple[OwnRow, ...]:
-        """The rows that the user added: models, then GPU types, then energy points."""
-        named = [
-            *(("model", model.model, model.own_row) for model in self.models.values()),
-            *(("GPU type", gpu.gpu, gpu.own_row) for gpu in self.gpus.values()),
-            *(("energy points", curve.name, curve.own_row) for curve in self.energy.values()),
-        ]
-        return tuple(OwnRow(kind, name, row) for kind, name, row in named if row)
 
     def __reduce__(self) -> tuple[Any, ...]:
         # read-only mappings do not pickle

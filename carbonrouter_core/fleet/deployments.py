@@ -16,7 +16,16 @@ import pandas as pd
 
 from carbonrouter_core.errors import ScenarioError
 from carbonrouter_core.fleet import costs
-from carbonrouter_core.fleet.catalog import Catalog, EnergyCurve, Gpu, Model, OwnRow, Region
+from carbonrouter_core.fleet.catalog import (
+    Catalog,
+    EnergyCurve,
+    Gpu,
+    Model,
+    OwnEntry,
+    Region,
+    does_not_fit,
+)
+from carbonrouter_core.fleet.own import additions_of
 from carbonrouter_core.quality.item_response import ability_from_accuracy
 from carbonrouter_core.scenario import DEFAULT_GPU_REGIONS, Scenario
 from carbonrouter_core.traces.schema import Trace
@@ -109,8 +118,8 @@ class Deployments:
     """The chosen GPU types."""
     curves: tuple[EnergyCurve, ...]
     """The energy curve of each replica."""
-    own_rows: tuple[OwnRow, ...]
-    """The chosen models, GPU types and energy curves that the user added."""
+    own_entries: tuple[OwnEntry, ...]
+    """The models, GPU types and energy points that the user added, as far as they are chosen."""
     regions: tuple[Region, ...]
     user_regions: tuple[str, ...]
     warnings: tuple[str, ...]
@@ -198,6 +207,9 @@ def build_deployments(
     pair_of = np.repeat(np.arange(len(curves)), [len(w) for w in where])
     pue = [scenario.pue_overrides.get(r.region, r.pue) for r in regions]
     rtt = [[_rtt_ms(catalog, user, r.region) for r in regions] for user in user_regions]
+    own_entries = additions_of(catalog).chosen(scenario.models, scenario.gpus).entries
+    if own_entries:
+        warnings.append(f"Figures of your own are used: {'; '.join(map(str, own_entries))}.")
     by_pair = {name: np.array([column[name] for column in columns]) for name in columns[0]}
     theta = np.array([ability_from_accuracy(m.mmlu_pro_percent) for m in models])
     fleet = Fleet(
@@ -223,22 +235,11 @@ def build_deployments(
         replicas=tuple(replicas),
         gpus=tuple(gpus),
         curves=tuple(curve for _, curve in curves),
-        own_rows=_own_rows(models, gpus, curves, catalog),
+        own_entries=own_entries,
         regions=tuple(regions),
         user_regions=tuple(user_regions),
         warnings=tuple(warnings),
     )
-
-
-def _own_rows(
-    models: list[Model],
-    gpus: list[Gpu],
-    curves: list[tuple[int, EnergyCurve]],
-    catalog: Catalog,
-) -> tuple[OwnRow, ...]:
-    names = {model.model for model in models} | {gpu.gpu for gpu in gpus}
-    names |= {curve.name for _, curve in curves}
-    return tuple(row for row in catalog.own_rows if row.name in names)
 
 
 def no_gpu(region: Region) -> str:
@@ -254,17 +255,6 @@ def no_energy(model: Model) -> str:
     return (
         f"{model.model} has no energy points for any chosen GPU type; "
         "choose another GPU type or leave the model out."
-    )
-
-
-def does_not_fit(model: Model, gpu: Gpu, n_gpus: int) -> str:
-    """What is told of a model whose weights fill the memory of a replica; empty where they fit."""
-    if costs.kv_memory_bytes(n_gpus, gpu.memory_gb, model.weight_bytes) > 0:
-        return ""
-    return (
-        f"{model.model} does not fit on {n_gpus} × {gpu.gpu}: its weights take "
-        f"{model.weight_bytes / 1e9:.0f} GB of {n_gpus * gpu.memory_gb:.0f} GB. "
-        "Choose another GPU type, more GPUs a replica, or leave the model out."
     )
 
 

@@ -12,6 +12,9 @@ import pandas as pd
 
 from carbonrouter_core.errors import CatalogError
 
+MAX_BYTES = 10_000_000
+"""Of a table; the longest built-in one has 13,000."""
+
 
 @dataclass(frozen=True)
 class Column:
@@ -72,6 +75,11 @@ def read_table(path: Path, columns: Sequence[Column], key: Sequence[str]) -> pd.
 def _read(path: Path) -> tuple[list[str], dict[int, list[str]]]:
     """Header and rows by line number; lines without anything on them are passed over."""
     try:
+        if path.stat().st_size > MAX_BYTES:
+            raise CatalogError(
+                f"{path.name} has {path.stat().st_size:,} bytes; a table of the catalog has at "
+                f"most {MAX_BYTES:,}."
+            )
         with path.open(encoding="utf-8-sig", newline="") as file:
             reader = csv.reader(file, strict=True)
             lines = [(reader.line_num, row) for row in reader if row]

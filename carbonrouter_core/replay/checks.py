@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from carbonrouter_core.errors import InputError
-from carbonrouter_core.fleet.catalog import Catalog
-from carbonrouter_core.fleet.deployments import does_not_fit, no_energy, no_gpu, no_round_trip
+from carbonrouter_core.fleet.catalog import Catalog, does_not_fit
+from carbonrouter_core.fleet.deployments import no_energy, no_gpu, no_round_trip
 from carbonrouter_core.grid.choice import OwnSeries, candidates, choose
 from carbonrouter_core.scenario import DEFAULT_GPU_REGIONS, Scenario
 from carbonrouter_core.store.series import own_series_of

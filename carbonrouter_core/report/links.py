@@ -20,6 +20,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from carbonrouter_core.errors import ScenarioError
+from carbonrouter_core.fleet.catalog import OwnEntry
+from carbonrouter_core.fleet.own import additions_of
 from carbonrouter_core.fleet.tables import read_catalog
 from carbonrouter_core.replay.world import Prepared
 from carbonrouter_core.scenario import FIELDS, Scenario
@@ -88,18 +90,25 @@ class Opened:
 
 
 def link_text(
-    scenario: Scenario, *, router: str = "", own_series: Mapping[str, str] | None = None
+    scenario: Scenario,
+    *,
+    router: str = "",
+    own_series: Mapping[str, str] | None = None,
+    own_entries: Iterable[OwnEntry] = (),
 ) -> str:
     """Every input of ``scenario`` as text for a link. A trace goes by name, never by path.
 
     ``own_series``: names of the author's carbon-intensity series by zone, where figures rest
-    on such, so that whoever opens the link is told.
+    on such, and ``own_entries``: the author's models, GPU types and energy points
+    (:func:`own_entries_of`), so that whoever opens the link is told.
     """
     values = scenario.to_dict() | {"trace": trace_name(scenario.trace)}
     values |= {name: values.pop(name) for name in _APART}
     payload: dict[str, Any] = {"app": VERSION, "router": router}
     if own_series:
         payload["own_series"] = dict(own_series)
+    if own_hashes := {f"{entry.kind} {entry.name}": entry.sha256[:16] for entry in own_entries}:
+        payload["own_entries"] = own_hashes
     payload["scenario"] = values
     text = json.dumps(payload, ensure_ascii=False, separators=(",", ":")).encode()
     for code, word in zip(_BYTES_1, _WORDS_1, strict=False):
@@ -125,12 +134,21 @@ def needs(scenario: Scenario, prepared: Prepared | None = None) -> tuple[str, ..
     used = {*scenario.regions, *scenario.user_mix, *scenario.pue_overrides}
     for site in sorted(used - set(read_catalog().regions)):
         said.append(f"It has your site {_shown(site)}, which others must add under that name.")
+    for entry in own_entries_of(scenario):
+        said.append(
+            f"It uses your {entry.kind} {_shown(entry.name)}: send the table along, to be imported."
+        )
     for zone, name in own_series_of(prepared).items():
         said.append(
             f"It rests on your carbon-intensity series {_shown(name)} for zone {zone}: send that "
             "along too."
         )
     return tuple(said)
+
+
+def own_entries_of(scenario: Scenario) -> tuple[OwnEntry, ...]:
+    """The user's stored models, GPU types and energy points that ``scenario`` uses."""
+    return additions_of(load_catalog()).chosen(scenario.models, scenario.gpus).entries
 
 
 def own_series_of(prepared: Prepared | None) -> dict[str, str]:
@@ -150,7 +168,9 @@ def open_link(text: str, traces: Collection[str] = ()) -> Opened:
         payload = _unpacked(text)
     except _RefusedError as refusal:
         return _refuse(str(refusal))
-    if any(name not in ("app", "router", "own_series", "scenario") for name in payload):
+    if any(
+        name not in ("app", "router", "own_series", "own_entries", "scenario") for name in payload
+    ):
         return _refuse("It holds more than a scenario.")
     opened = open_values(payload.get("scenario"), traces)
     if opened.refused:
@@ -166,10 +186,29 @@ def open_link(text: str, traces: Collection[str] = ()) -> Opened:
             f"Its figures rest on its author's carbon-intensity series {_shown(name)} for zone "
             f"{_shown(zone)}; without it they are those of the series here."
         )
+    notices += _other_entries(payload.get("own_entries"))
     router = payload.get("router")
     return Opened(
         opened.scenario, _limited(notices), router if isinstance(router, str) else "", False
     )
+
+
+def _other_entries(entries: Any) -> list[str]:
+    """A sentence for each entry of the author's that is not here, or not with equal figures."""
+    if not isinstance(entries, dict):
+        return []
+    own = additions_of(load_catalog()).entries
+    here = {f"{entry.kind} {entry.name}": entry.sha256[:16] for entry in own}
+    return [
+        f"Its figures rest on its author's {_shown(name)}; "
+        + (
+            "the entry of that name here has other figures."
+            if name in here
+            else "without that table they cannot be had here."
+        )
+        for name, sha256 in list(entries.items())[:MAX_NOTICES]
+        if here.get(name) != sha256
+    ]
 
 
 def open_values(values: Any, traces: Collection[str] = ()) -> Opened:

@@ -55,6 +55,10 @@ def metadata(comparison: Comparison, generated_utc: datetime) -> list[Fact]:
             Fact(f"sha256.{name}", value)
             for name, value in provenance.fingerprints(prepared).items()
         ),
+        *(
+            Fact(f"own.{entry.kind}.{entry.name}", f"{entry.row}, sha256 {entry.sha256}")
+            for entry in prepared.deployments.own_entries
+        ),
         Fact("policies", ", ".join(comparison.runs)),
     ]
     preset, changes = nearest_preset(scenario)

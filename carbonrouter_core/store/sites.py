@@ -17,8 +17,10 @@ import pyarrow as pa
 
 from carbonrouter_core.errors import CatalogError, StoreError
 from carbonrouter_core.fleet.catalog import ASSUMED_PUE, Catalog, Region
+from carbonrouter_core.fleet.own import read_additions, with_additions
 from carbonrouter_core.fleet.tables import read_catalog
 from carbonrouter_core.grid.series import builtin_series
+from carbonrouter_core.store.own_catalog import additions_from, stored_entries
 from carbonrouter_core.store.series import stored_intensity
 from carbonrouter_core.store.store import Store, existing_store, open_store
 from carbonrouter_core.words.names import unknown
@@ -37,30 +39,24 @@ MAX_NAME = 80
 
 
 def load_catalog(
-    models: Path | None = None,
-    gpus: Path | None = None,
-    regions: Path | None = None,
-    energy_points: Path | None = None,
-    region_rtt_ms: Path | None = None,
+    models: Path | None = None, gpus: Path | None = None, energy_points: Path | None = None
 ) -> Catalog:
-    """The catalog from the built-in tables, each replaced by the CSV given for it.
+    """The built-in catalog with the user's sites, models, GPU types and energy points behind it.
 
-    With the built-in regions, the user's sites stand behind them. Raises
-    :class:`CatalogError` naming file and line where a table is wrong.
+    Those are the stored ones and, given as CSV files, any others (docs/own-catalog.md). A row of
+    a file takes the place of a stored entry of its name.
+
+    Raises :class:`CatalogError` naming file and line where a table is wrong.
     """
-    catalog = read_catalog(models, gpus, regions, energy_points, region_rtt_ms)
-    if regions is not None or not (sites := own_sites()):
+    catalog = _stored_catalog(own_sites(), stored_entries())
+    if not (models or gpus or energy_points):
         return catalog
-    return (
-        _with_sites(catalog, sites)
-        if models or gpus or energy_points or region_rtt_ms
-        else (_builtin_with_sites(sites))
-    )
+    return with_additions(catalog, read_additions(catalog, models, gpus, energy_points))
 
 
 @lru_cache(maxsize=4)
-def _builtin_with_sites(sites: tuple[Region, ...]) -> Catalog:
-    return _with_sites(read_catalog(), sites)
+def _stored_catalog(sites: tuple[Region, ...], entries: tuple[tuple[str, str], ...]) -> Catalog:
+    return with_additions(_with_sites(read_catalog(), sites), additions_from(entries))
 
 
 def own_sites() -> tuple[Region, ...]:
@@ -194,6 +190,8 @@ def _region(name: str, zone: str, latitude: float, longitude: float, pue: float 
 
 def _with_sites(catalog: Catalog, sites: tuple[Region, ...]) -> Catalog:
     """``catalog`` with ``sites`` behind its regions, and round-trip times to and from them."""
+    if not sites:
+        return catalog
     regions = dict(catalog.regions)
     rtt_ms, basis = dict(catalog.rtt_ms), dict(catalog.rtt_basis)
     for site in sites:

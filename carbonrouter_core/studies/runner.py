@@ -8,6 +8,7 @@ from concurrent.futures import Executor
 from pathlib import Path
 
 from carbonrouter_core.compiled import sources_sha256
+from carbonrouter_core.fleet.catalog import Catalog
 from carbonrouter_core.paths import data_sha256
 from carbonrouter_core.store.sites import load_catalog
 from carbonrouter_core.store.store import Store
@@ -36,7 +37,8 @@ class Stopped(Exception):  # noqa: N818 - no failure: what the user asked for
 class Runner:
     """Runs lists of points of one question on an executor.
 
-    ``folder``: where workers find a stored trace. ``store``: where finished points are kept, so
+    ``folder``: where workers find a stored trace. ``catalog``: left out, the built-in one with
+    what the user stored. ``store``: where finished points are kept, so
     that a stopped run goes on where it stopped; None: they are not. ``told(outcome, finished,
     total)`` is called for each outcome as it comes.
     """
@@ -47,6 +49,7 @@ class Runner:
         executor: Executor,
         folder: Path,
         *,
+        catalog: Catalog | None = None,
         store: Store | None = None,
         told: Callable[[Outcome, int, int], None] = lambda outcome, finished, total: None,
         cancelled: Callable[[], bool] = lambda: False,
@@ -55,7 +58,7 @@ class Runner:
         self._question, self._executor, self._folder = question, executor, folder
         self._store, self._told, self._cancelled = store, told, cancelled
         self._ahead = ahead
-        self._catalog = load_catalog()  # the same for all that this runner is asked
+        self._catalog = catalog or load_catalog()  # the same for all that this runner is asked
 
     def __call__(self, points: Sequence[Point]) -> list[Outcome]:
         """The outcome of each point, in their order; equal points run once.

@@ -103,6 +103,7 @@ def compare_windows(
     scenario: Scenario,
     starts: Sequence[date],
     policies: Sequence[str] = (ROUTER, "carbonrouter"),
+    catalog: Catalog | None = None,
     own_series: OwnSeries | None = None,
     progress: Progress = nobody_listens,
 ) -> Iterator[WindowResult]:
@@ -117,7 +118,13 @@ def compare_windows(
         moved = scenario.replace(window_start=start)
         told = part_of(progress, number / len(starts), 1 / len(starts))
         try:
-            result = compare(moved, [*policies, BASELINE], own_series=own_series, progress=told)
+            result = compare(
+                moved,
+                [*policies, BASELINE],
+                catalog=catalog,
+                own_series=own_series,
+                progress=told,
+            )
         except IntensityError as error:
             yield WindowResult(start, scenario.window_days, {}, {}, {}, str(error))
         else:
@@ -139,6 +146,7 @@ def compare_knowledge(
     scenario: Scenario,
     policies: Sequence[str] = (ROUTER, "cleanest-region"),
     kinds: Sequence[str] = KNOWLEDGE,
+    catalog: Catalog | None = None,
     own_series: OwnSeries | None = None,
     progress: Progress = nobody_listens,
 ) -> Iterator[KnowledgeResult]:
@@ -155,6 +163,7 @@ def compare_knowledge(
             result = compare(
                 scenario.replace(intensity_knowledge=kind),
                 [*policies, BASELINE],
+                catalog=catalog,
                 own_series=own_series,
                 progress=part_of(progress, number / len(asked), 1 / len(asked)),
             )

@@ -59,7 +59,13 @@ def share(scenario: core.Scenario, router: str) -> None:
     """The link to ``scenario``, behind a button."""
     with st.popover("Share", icon=":material/share:", help="A link to this scenario"):
         own = links.own_series_of(_prepared(scenario))
-        link = address(links.link_text(scenario, router=router, own_series=own))
+        text = links.link_text(
+            scenario,
+            router=router,
+            own_series=own,
+            own_entries=links.own_entries_of(scenario),
+        )
+        link = address(text)
         st.code(link, language=None, wrap_lines=True)
         said = [
             f"{fmt.number(len(link))} characters. The link holds every input of the scenario; "

@@ -11,8 +11,11 @@ from typing import Any, NoReturn
 
 import pytest
 from hypothesis import settings
+from xdist.scheduler import LoadScopeScheduling
 
 from carbonrouter_core import Scenario, compare
+
+pytest_plugins = ["tests.browser.fixtures"]
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -26,6 +29,7 @@ os.environ["CARBONROUTER_HOME"] = str(
 settings.register_profile("carbonrouter", deadline=None)
 settings.load_profile("carbonrouter")
 
+BROWSER = "tests/browser/"
 MEASURED = "measured"
 """What a test has measured, kept beside its outcome."""
 
@@ -35,10 +39,40 @@ def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
     return 0 if config.option.markexpr == "benchmark" else 2
 
 
+class ByFile(LoadScopeScheduling):
+    """Hands out whole files, so that what the tests of a file share is made once. All that drives
+    the browser goes to one process, with one app and one browser.
+    """
+
+    def _split_scope(self, nodeid: str) -> str:
+        return BROWSER if nodeid.startswith(BROWSER) else nodeid.partition("::")[0]
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadScopeScheduling:
+    return ByFile(config, log)
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The browser first: it takes longest, and the other process has all else meanwhile."""
+    items.sort(key=lambda item: not item.nodeid.startswith(BROWSER))
+
+
+def compile_kernels() -> None:
+    """What most tests need, so that it is on disk for every process and for the app."""
+    compare(Scenario(), ["carbonrouter", "hindsight-optimum"])
+
+
 def pytest_sessionstart(session: pytest.Session) -> None:
-    """Compile once, before the processes and the app would each do it at the same time."""
+    """Compile once, before the processes would each do it at the same time."""
     if session.config.option.numprocesses:
-        compare(Scenario(), ["carbonrouter", "hindsight-optimum"])
+        compile_kernels()
+
+
+@pytest.fixture(scope="session")
+def compiled() -> None:
+    """The kernels are compiled: no page is kept waiting for that."""
+    compile_kernels()
 
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -14,38 +13,40 @@ from carbonrouter_core.studies.sweep import Axis, Question, Sweep, run_points
 from carbonrouter_core.words import figures as fmt
 from pages.energy_planning import choice
 from pages.shared import kept_figures
-
-from .tab import FIRST_RUN_MS, Tab
+from tests.browser.fixtures import OpenTab
 
 pytestmark = pytest.mark.browser
 
-OpenTab = Callable[..., Tab]
 ROUTER = kept_figures.ROUTERS[0]
 VERDICT = ".cr-verdict"
+POINTS = 3
 
 
 def test_a_sweep_runs_to_its_end_whatever_is_clicked_meanwhile(open_tab: OpenTab) -> None:
-    tab = open_tab(menu="Sensitivity", drawn=".cr-empty")
+    tab = open_tab("sensitivity", ".cr-empty")
     page = tab.page
     page.get_by_role("radio", name="One input").or_(
         page.get_by_role("button", name="One input")
     ).first.click()
-    expect(page.get_by_label("Values")).to_be_visible()
+    values = page.get_by_test_id("stNumberInput").filter(has_text="Values").locator("input")
+    values.fill(str(POINTS))
+    values.press("Enter")
+    expect(page.get_by_text(f"{POINTS} runs")).to_be_visible()
     page.get_by_role("button", name="Run", exact=True).click()
-    page.get_by_role("button", name="Stop", exact=True).wait_for(timeout=FIRST_RUN_MS)
+    page.get_by_role("button", name="Stop", exact=True).wait_for()
     tab.shot("sensitivity-running")
     page.get_by_test_id("stSidebar").get_by_text("Gate (the published rule)").click()
-    page.wait_for_selector(VERDICT, timeout=FIRST_RUN_MS)
+    page.wait_for_selector(VERDICT)
     chart = page.locator("[aria-label^='Line chart of the CO2e saved over Cache kept unused']")
     expect(chart).to_be_visible()
     tab.shot("sensitivity-line")
 
     scenario = Scenario()
     question = Question((ROUTER, "faircarbon"))  # all sessions, unless a sample is asked for
-    axis = Axis("idle_s", sensitivity.spaced_values("idle_s", 9))
+    axis = Axis("idle_s", sensitivity.spaced_values("idle_s", POINTS))
     points = Sweep(scenario, (axis,), question).points()
     outcomes = dict(run_points(points, question, own_series={}))  # the app holds the store
-    savings = [sensitivity.saving_of(outcomes[number], ROUTER) for number in range(9)]
+    savings = [sensitivity.saving_of(outcomes[number], ROUTER) for number in range(POINTS)]
     said = tab.text(VERDICT)
     for saving in (min(savings), max(savings)):
         assert fmt.less_or_more(saving).replace(fmt.NARROW, " ") in said
@@ -55,7 +56,7 @@ def test_a_sweep_runs_to_its_end_whatever_is_clicked_meanwhile(open_tab: OpenTab
 def test_the_schedule_that_is_downloaded_is_that_of_the_engine(
     open_tab: OpenTab, tmp_path: Path
 ) -> None:
-    tab = open_tab(menu="Energy planning", drawn=VERDICT)
+    tab = open_tab("energy_planning", VERDICT)
     page = tab.page
     volume = (
         page.get_by_test_id("stNumberInput").filter(has_text="Conversations a day").locator("input")
@@ -66,7 +67,7 @@ def test_the_schedule_that_is_downloaded_is_that_of_the_engine(
     tab.wait_until_done(VERDICT)
     tab.shot("energy-planning-1440")
     button = page.get_by_test_id("stDownloadButton").filter(has_text="schedule")
-    with page.expect_download(timeout=FIRST_RUN_MS) as started:
+    with page.expect_download() as started:
         button.get_by_role("button").click()
     path = tmp_path / "schedule.csv"
     started.value.save_as(path)
@@ -77,13 +78,3 @@ def test_the_schedule_that_is_downloaded_is_that_of_the_engine(
     assert path.read_bytes() == planning.schedule_csv(run, loads).encode()
     assert started.value.suggested_filename == "carbonrouter-schedule.csv"
     assert tab.errors == [] and tab.foreign_requests() == []
-
-
-@pytest.mark.parametrize(
-    ("menu", "drawn"), [("Sensitivity", ".cr-empty"), ("Energy planning", VERDICT)]
-)
-def test_a_phone_shows_the_whole_width(open_tab: OpenTab, menu: str, drawn: str) -> None:
-    tab = open_tab(width=390, height=844, menu=menu, drawn=drawn)
-    main = "document.querySelector('[data-testid=stMain]')"
-    assert tab.page.evaluate(f"{main}.scrollWidth") <= 390
-    tab.shot(f"{menu.lower().replace(' ', '-')}-390")

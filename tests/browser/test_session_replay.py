@@ -1,13 +1,10 @@
-"""Page Session replay in a real browser: its steps, its figures, its speed."""
+"""Page Session replay in a real browser: its steps, its figures, its looks."""
 
 from __future__ import annotations
 
-import statistics
-from collections.abc import Callable
-
 import numpy as np
 import pytest
-from playwright.sync_api import Browser, expect
+from playwright.sync_api import expect
 
 from carbonrouter_core import Comparison, Scenario, compare
 from carbonrouter_core.results.session_story import Story, tell
@@ -16,18 +13,12 @@ from carbonrouter_core.routing.policies import reasons
 from carbonrouter_core.words import figures as fmt
 from pages.session_replay import decisions, player
 from pages.shared import kept_figures, theme
-
-from .player import Player, open_player
-from .tab import Tab
+from tests.browser.fixtures import OpenTab
+from tests.browser.player import READY, Player
 
 pytestmark = pytest.mark.browser
 
-OpenTab = Callable[..., Tab]
 PHONE = {"width": 390, "height": 844}
-STEP_MS = 150.0
-"""A step is to be drawn within this, by the median over a conversation of 300 turns."""
-SCRIPT_MS = 30.0
-"""What the script of a step may take; the rest is the browser's painting."""
 ROUTER, BASELINE = kept_figures.ROUTERS[0], "faircarbon"
 
 
@@ -40,14 +31,29 @@ def longest() -> tuple[Story, Story]:
     return ours, theirs
 
 
+def open_player(open_tab: OpenTab, **options: object) -> Player:
+    return Player(open_tab("session_replay", READY, **options))
+
+
+@pytest.fixture(scope="module")
+def desk(open_lasting_tab: OpenTab) -> Player:
+    return open_player(open_lasting_tab)
+
+
+@pytest.fixture
+def shown(desk: Player) -> Player:
+    """The player at its first turn, for tests that leave nothing but the turn changed."""
+    desk.press("Home")
+    return desk
+
+
 def plain(text: str) -> str:
     return text.replace("\u202f", " ")
 
 
 def test_the_figures_shown_are_those_of_the_engine(
-    open_tab: OpenTab, longest: tuple[Story, Story]
+    shown: Player, longest: tuple[Story, Story]
 ) -> None:
-    shown = open_player(open_tab)
     total, mass = player.scales(*longest)
     ours = longest[0]
     words = [decisions.in_words(story, mass) for story in longest]
@@ -120,8 +126,7 @@ def test_all_candidates_with_the_reason_of_each_that_cannot_serve(
     assert "does not see Cached and Recompute" in shown.text(".candidates-note")
 
 
-def test_steps_by_keyboard(open_tab: OpenTab, longest: tuple[Story, Story]) -> None:
-    shown = open_player(open_tab)
+def test_steps_by_keyboard(shown: Player, longest: tuple[Story, Story]) -> None:
     assert shown.turn == 1
 
     for key, turn in (
@@ -146,8 +151,7 @@ def test_steps_by_keyboard(open_tab: OpenTab, longest: tuple[Story, Story]) -> N
     expect(shown.button("Play")).to_be_visible()
 
 
-def test_steps_by_pointer(open_tab: OpenTab) -> None:
-    shown = open_player(open_tab)
+def test_steps_by_pointer(shown: Player) -> None:
     strip = shown.root.locator("canvas")
     strip.scroll_into_view_if_needed()
     box = strip.bounding_box()
@@ -170,15 +174,14 @@ def test_steps_by_pointer(open_tab: OpenTab) -> None:
     assert shown.turn == 1
 
 
-def test_it_plays_to_the_end_and_can_be_played_again(open_tab: OpenTab) -> None:
-    shown = open_player(open_tab)
+def test_it_plays_to_the_end_and_can_be_played_again(shown: Player) -> None:
     shown.root.locator(".speed select").select_option("25")
     shown.jump(240)
 
     shown.button("Play").click()
     assert shown.turn < 300
     shown.tab.page.wait_for_function(
-        "root => root.dataset.turn === '300'", arg=shown.root.element_handle(), timeout=60_000
+        "root => root.dataset.turn === '300'", arg=shown.root.element_handle()
     )
     expect(shown.button("Play")).to_be_visible()
     assert "in all" in shown.text(".saving span")
@@ -187,31 +190,11 @@ def test_it_plays_to_the_end_and_can_be_played_again(open_tab: OpenTab) -> None:
     shown.button("Pause").click()
 
 
-def test_a_step_is_drawn_at_once(
-    open_tab: OpenTab, plain_browser: Browser, measured: Callable[[str], None]
-) -> None:
-    shown = open_player(open_tab, within=plain_browser)
-
-    times = shown.step_times()
-
-    script, drawn = (statistics.median(times[name]) for name in ("script", "drawn"))
-    slowest = sorted(times["drawn"])[int(0.95 * len(times["drawn"]))]
-    measured(
-        f"a step of the player, median over {len(times['drawn'])}: {script:.1f} ms in the "
-        f"script, {drawn:.1f} ms until painted (95 %: {slowest:.1f} ms)"
-    )
-    assert shown.turn == 300
-    assert script < SCRIPT_MS
-    assert drawn < STEP_MS
-
-
-def test_no_request_leaves_the_origin_and_a_step_makes_none(open_tab: OpenTab) -> None:
-    shown = open_player(open_tab)
-    shown.tab.page.wait_for_timeout(1000)
+def test_no_request_leaves_the_origin_and_a_step_makes_none(shown: Player) -> None:
     before = len(shown.tab.requests)
 
     shown.press("ArrowRight", "End", "Home", "m", "ArrowRight")
-    shown.tab.page.wait_for_timeout(500)
+    shown.tab.page.wait_for_timeout(500)  # for a request that should not come
 
     assert len(shown.tab.requests) == before
     assert shown.tab.foreign_requests() == []
@@ -222,7 +205,6 @@ def test_no_request_leaves_the_origin_and_a_step_makes_none(open_tab: OpenTab) -
 def test_it_follows_the_theme(open_tab: OpenTab, scheme: str, colours: theme.Palette) -> None:
     shown = open_player(open_tab, scheme=scheme)
     shown.jump(295)
-    shown.tab.page.wait_for_timeout(300)
 
     shown.tab.shot(f"session-replay-{scheme}")
     styles = shown.root.evaluate(
@@ -256,8 +238,7 @@ def test_a_phone_shows_everything_without_sideways_scrolling(open_tab: OpenTab) 
     assert shown.text(".card-a .verdict")
 
 
-def test_those_who_cannot_see_it_are_told(open_tab: OpenTab) -> None:
-    shown = open_player(open_tab)
+def test_those_who_cannot_see_it_are_told(shown: Player) -> None:
     shown.jump(295)
 
     label = shown.root.locator(".world .acts").get_attribute("aria-label") or ""
@@ -275,8 +256,7 @@ def test_those_who_cannot_see_it_are_told(open_tab: OpenTab) -> None:
         assert button.get_attribute("aria-label") or button.inner_text().strip()
 
 
-def test_nothing_glides(open_tab: OpenTab) -> None:
-    shown = open_player(open_tab)
+def test_nothing_glides(shown: Player) -> None:
     shown.press("ArrowRight")
     moving = "root => root.getRootNode().getAnimations({ subtree: true }).length"
     assert shown.root.evaluate(moving) == 0, "for whoever does not want motion, and for speed"
@@ -291,7 +271,7 @@ def test_presenting_keeps_the_place_and_enlarges_it(open_tab: OpenTab) -> None:
     shown.tab.page.get_by_text("Present", exact=True).click()
     expect(shown.tab.page.get_by_test_id("stSidebar")).not_to_be_visible()
     shown.tab.page.wait_for_selector(".player.present")
-    shown.tab.page.wait_for_timeout(500)
+    shown.tab.wait_until_done(READY)
 
     shown.tab.shot("session-replay-present")
     assert shown.turn == 295

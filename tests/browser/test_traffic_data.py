@@ -5,64 +5,56 @@ from __future__ import annotations
 import gzip
 import json
 import re
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from playwright.sync_api import expect
 
-from .tab import FIRST_RUN_MS, Tab
+from tests.browser.fixtures import OpenTab
 
 pytestmark = pytest.mark.browser
 
 HEADER = "session,turn,new_prompt_tokens,output_tokens"
 ODD_NAME = "=SUM(1) <b>x 日本.csv"
+UPLOAD = "[data-testid=stFileUploader]"
 
 
-def test_a_log_is_checked_confirmed_used_and_deleted(
-    open_tab: Callable[..., Tab], tmp_path: Path
-) -> None:
+def test_a_log_is_checked_confirmed_used_and_deleted(open_tab: OpenTab, tmp_path: Path) -> None:
     rows = "".join(f"s{i % 40},{i // 40},{100 + i % 900},{50 + i % 300}\n" for i in range(400))
     good, wrong = tmp_path / ODD_NAME, tmp_path / "wrong.csv"
     good.write_text(f"{HEADER}\n{rows}")
     wrong.write_text(f"{HEADER}\na,0,10,-5\n")
-    tab = open_tab()
+    tab = open_tab("traffic_data", UPLOAD)
     page = tab.page
-    page.set_default_timeout(FIRST_RUN_MS)
-    expect.set_options(timeout=FIRST_RUN_MS)
-    tab.go_to("Traffic data", "[data-testid=stFileUploader]")
 
-    chooser = page.locator("[data-testid=stFileUploader] input[type=file]")
+    chooser = page.locator(f"{UPLOAD} input[type=file]")
     chooser.set_input_files(str(wrong))
-    page.get_by_role("button", name="Check").click()
+    check = page.get_by_role("button", name="Check")
+    check.click()
     expect(page.get_by_text("line 2: output_tokens must be").first).to_be_visible()
     expect(page.get_by_role("button", name="Store only")).to_be_disabled()
     tab.shot("traffic-data-refused")
     page.get_by_role("button", name="Discard").click()
     page.get_by_test_id("stFileChipDeleteBtn").get_by_role("button").first.click()
-    check = page.get_by_role("button", name="Check")
     expect(check).to_be_disabled()  # the app knows that the file is gone
 
     chooser.set_input_files(str(good))
     expect(check).to_be_enabled()
     check.click()
     expect(page.get_by_role("button", name="Store only")).to_be_enabled()
+    tab.wait_until_done(UPLOAD)
     tab.shot("traffic-data-report")
-    page.get_by_role("textbox", name="Name", exact=True).fill("my <i>log</i>")
-    page.get_by_role("textbox", name="Name", exact=True).press("Enter")
+    name = page.get_by_role("textbox", name="Name", exact=True)
+    name.fill("my <i>log</i>")
+    name.press("Enter")
+    tab.wait_until_done(UPLOAD)
     page.get_by_role("button", name="Store and use in the scenario").click()
     page.get_by_role("button", name="Delete", exact=True).first.wait_for()  # it is stored
-    tab.wait_until_done("[data-testid=stFileUploader]")
+    tab.wait_until_done(UPLOAD)
     expect(page.get_by_role("button", name="Use in the scenario", exact=True)).to_be_disabled()
+    assert "my <i>log</i>" in page.locator("body").inner_text()
     tab.shot("traffic-data-stored")
 
-    tab.go_to("Overview", ".cr-hero")
-    tab.wait_until_done()
-    assert "my <i>log</i>" in page.locator("body").inner_text()
-    tab.shot("traffic-data-used")
-
-    tab.go_to("Traffic data", "[data-testid=stFileUploader]")
-    tab.wait_until_done("[data-testid=stFileUploader]")
     page.get_by_role("button", name="Delete", exact=True).click()
     page.get_by_role("button", name="Yes, delete it").click()
     expect(page.get_by_role("button", name="Delete", exact=True)).to_have_count(0)
@@ -73,7 +65,7 @@ def test_a_log_is_checked_confirmed_used_and_deleted(
 
 
 def test_a_long_import_shows_how_far_it_is_and_can_be_stopped(
-    open_tab: Callable[..., Tab], tmp_path: Path
+    open_tab: OpenTab, tmp_path: Path
 ) -> None:
     # block hashes that are no numbers are read record by record: far longer than it takes to stop
     parts = {"sys_prompt": [f"{i:x}" for i in range(200)], "user_input": ["a"]}
@@ -92,11 +84,9 @@ def test_a_long_import_shows_how_far_it_is_and_can_be_stopped(
     )
     long = tmp_path / "long.jsonl.gz"
     long.write_bytes(gzip.compress(records.encode()) * 200)  # 320 MB once it is unpacked
-    tab = open_tab(menu="Traffic data", drawn="[data-testid=stFileUploader]")
+    tab = open_tab("traffic_data", UPLOAD)
     page = tab.page
-    page.set_default_timeout(FIRST_RUN_MS)
-    expect.set_options(timeout=FIRST_RUN_MS)
-    page.locator("[data-testid=stFileUploader] input[type=file]").set_input_files(str(long))
+    page.locator(f"{UPLOAD} input[type=file]").set_input_files(str(long))
     check = page.get_by_role("button", name="Check")
     expect(check).to_be_enabled()
     check.click()

@@ -10,9 +10,9 @@ from datetime import UTC, datetime
 from typing import IO, Any, NamedTuple, TypeVar
 
 from carbonrouter_core.progress import Progress, nobody_listens
-from carbonrouter_core.report import tables
-from carbonrouter_core.report.fields import Field, write_csv
+from carbonrouter_core.report.fields import Field, text, write_csv
 from carbonrouter_core.report.metadata import Fact, metadata, shared_scenario, value_text
+from carbonrouter_core.report.tables import region_hours, sessions, summary, turns
 from carbonrouter_core.results.comparison import Comparison
 
 R = TypeVar("R")
@@ -32,31 +32,25 @@ class Described(NamedTuple):
 
 
 METADATA: tuple[Field[Sequence[Fact]], ...] = (
-    Field("key", "text", "", "what is told", lambda facts: [fact.key for fact in facts]),
-    Field(
+    text("key", "what is told", lambda facts: [fact.key for fact in facts]),
+    text(
         "value",
-        "text",
-        "",
         "its value; units are in the key or in the row KEY.unit",
         lambda facts: [value_text(fact.value) for fact in facts],
     ),
 )
 COLUMNS: tuple[Field[Sequence[Described]], ...] = (
-    Field("file", "text", "", "file of the bundle", lambda rows: [row.file for row in rows]),
-    Field(
-        "column", "text", "", "name of the column", lambda rows: [row.field.name for row in rows]
-    ),
-    Field(
-        "unit", "text", "", "its unit; empty: none", lambda rows: [row.field.unit for row in rows]
-    ),
-    Field("meaning", "text", "", "what it says", lambda rows: [row.field.meaning for row in rows]),
+    text("file", "file of the bundle", lambda rows: [row.file for row in rows]),
+    text("column", "name of the column", lambda rows: [row.field.name for row in rows]),
+    text("unit", "its unit; empty: none", lambda rows: [row.field.unit for row in rows]),
+    text("meaning", "what it says", lambda rows: [row.field.meaning for row in rows]),
 )
 
 FILES: dict[str, tuple[Field[Any], ...]] = {
-    "summary.csv": tables.SUMMARY,
-    "by_session.csv": tables.BY_SESSION,
-    "by_region_hour.csv": tables.BY_REGION_HOUR,
-    "decisions.csv": tables.DECISIONS,
+    "summary.csv": summary.SUMMARY,
+    "by_session.csv": sessions.BY_SESSION,
+    "by_region_hour.csv": region_hours.BY_REGION_HOUR,
+    "decisions.csv": turns.DECISIONS,
     "metadata.csv": METADATA,
     "columns.csv": COLUMNS,
 }
@@ -81,15 +75,15 @@ def write_bundle(
     progress(0.0)
     described = [Described(file, field) for file, fields in FILES.items() for field in fields]
     sections: dict[str, Iterable[Any]] = {
-        "summary.csv": [tables.SummaryRows(comparison)],
+        "summary.csv": [summary.SummaryRows(comparison)],
         "by_session.csv": _told(
-            tables.by_session(comparison),
+            sessions.by_session(comparison),
             lambda rows: (rows.end - rows.first) / max(1, comparison.trace.n_sessions * policies),
             lambda share: progress(SUMMARY_SHARE + SESSIONS_SHARE * share),
         ),
-        "by_region_hour.csv": tables.by_region_hour(comparison),
+        "by_region_hour.csv": region_hours.by_region_hour(comparison),
         "decisions.csv": _told(
-            tables.decisions(comparison),
+            turns.decisions(comparison),
             lambda rows: len(rows.turns) / max(1, comparison.trace.n_turns * policies),
             lambda share: progress(before + (1 - before) * share),
         ),
@@ -101,15 +95,17 @@ def write_bundle(
             with bundle.open(_entry(name, made), "w", force_zip64=True) as file:
                 write_csv(file, FILES[name], chunks)
         with bundle.open(_entry("scenario.json", made), "w") as file:
-            text = json.dumps(shared_scenario(comparison).to_dict(), indent=2, ensure_ascii=False)
-            file.write(text.encode() + b"\n")
+            scenario = json.dumps(
+                shared_scenario(comparison).to_dict(), indent=2, ensure_ascii=False
+            )
+            file.write(scenario.encode() + b"\n")
     progress(1.0)
 
 
 def decisions_sha256(comparison: Comparison) -> str:
     """SHA-256 of the bytes of ``decisions.csv``, without keeping them."""
     digest = _Digest()
-    write_csv(digest, tables.DECISIONS, tables.decisions(comparison))  # type: ignore[arg-type]
+    write_csv(digest, turns.DECISIONS, turns.decisions(comparison))  # type: ignore[arg-type]
     return digest.sha256.hexdigest()
 
 

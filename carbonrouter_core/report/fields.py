@@ -47,6 +47,31 @@ class Field(Generic[R]):
     of: Callable[[R], Any]
 
 
+def text(name: str, meaning: str, of: Callable[[R], Any]) -> Field[R]:
+    """A column of text."""
+    return Field(name, "text", "", meaning, of)
+
+
+def whole(name: str, unit: str, meaning: str, of: Callable[[R], Any]) -> Field[R]:
+    """A column of whole numbers."""
+    return Field(name, "whole", unit, meaning, of)
+
+
+def number(name: str, unit: str, meaning: str, of: Callable[[R], Any]) -> Field[R]:
+    """A column of numbers."""
+    return Field(name, "number", unit, meaning, of)
+
+
+def yes_no(name: str, meaning: str, of: Callable[[R], Any]) -> Field[R]:
+    """A column of true and false."""
+    return Field(name, "yes/no", "", meaning, of)
+
+
+def time(name: str, meaning: str, of: Callable[[R], Any]) -> Field[R]:
+    """A column of times."""
+    return Field(name, "time", "", meaning, of)
+
+
 class Names(NamedTuple):
     """Text of which few values occur: ``names`` and the number of the name of each row.
 

@@ -12,7 +12,7 @@ import pyarrow as pa
 from carbonrouter_core.progress import Progress, nobody_listens
 from carbonrouter_core.report.bundle import decisions_sha256
 from carbonrouter_core.report.fields import schema_of, to_table
-from carbonrouter_core.report.tables import DECISIONS, decisions
+from carbonrouter_core.report.tables.turns import DECISIONS, decisions
 from carbonrouter_core.results import provenance
 from carbonrouter_core.results.comparison import FIGURES, Comparison, compare
 from carbonrouter_core.scenario import Scenario

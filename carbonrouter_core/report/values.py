@@ -21,7 +21,7 @@ from carbonrouter_core.report.metadata import (
     years,
 )
 from carbonrouter_core.report.sources import Source, built_in_sources
-from carbonrouter_core.report.tables import TOKENS_OF_UNIT, served_turns
+from carbonrouter_core.report.tables.summary import TOKENS_OF_UNIT, served_turns
 from carbonrouter_core.results import provenance
 from carbonrouter_core.results.comparison import Comparison, Interval
 from carbonrouter_core.results.unmet import unmet

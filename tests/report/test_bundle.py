@@ -20,11 +20,12 @@ import pandas as pd
 import pytest
 
 from carbonrouter_core import FIGURES, Scenario, compare, find_trace, run_policy
-from carbonrouter_core.report import tables, write_bundle
+from carbonrouter_core.report import write_bundle
 from carbonrouter_core.report.bundle import FILES, decisions_sha256
 from carbonrouter_core.report.fields import neutral, to_table
 from carbonrouter_core.report.metadata import metadata as metadata_of
-from carbonrouter_core.report.tables import SUMMARY, SummaryRows
+from carbonrouter_core.report.tables import region_hours, sessions, turns
+from carbonrouter_core.report.tables.summary import SUMMARY, SummaryRows
 from carbonrouter_core.results.comparison import Comparison
 from tests.hand_made import Costs, T, make_catalog, make_trace, make_world
 
@@ -324,7 +325,8 @@ def test_metadata_tells_what_the_figures_rest_on(
 def test_progress_is_told_and_can_stop_the_export(monkeypatch: pytest.MonkeyPatch) -> None:
     told: list[float] = []
 
-    monkeypatch.setattr(tables, "CHUNK_ROWS", 1)
+    for table in (sessions, region_hours, turns):
+        monkeypatch.setattr(table, "CHUNK_ROWS", 1)
 
     def stop(share: float) -> None:
         told.append(share)

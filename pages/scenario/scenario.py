@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import streamlit as st
 
-from pages.scenario import form, saved, status
+from pages.scenario import form, own_catalog, saved, status
 from pages.shared import page
 
 
@@ -13,6 +13,8 @@ def draw(shown: page.Page) -> None:
     if not shown.present:
         with page.guard():
             saved.draw()
+        with page.guard():
+            own_catalog.draw()
     with st.container(key="scenario-columns"):
         left, right = st.columns([5, 3], gap="medium")
     with left, page.guard():

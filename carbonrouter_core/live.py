@@ -26,7 +26,7 @@ from carbonrouter_core.errors import InputError, IntensityError, ScenarioError, 
 from carbonrouter_core.fleet.deployments import Fleet
 from carbonrouter_core.grid.knowledge import known_by_region
 from carbonrouter_core.grid.series import IntensityTable
-from carbonrouter_core.quality.item_response import difficulty_of_text, text_of_prompt
+from carbonrouter_core.quality.prompt_difficulty import difficulty_of_text, text_of_prompt
 from carbonrouter_core.replay.charging import charge_rows
 from carbonrouter_core.replay.world import Prepared, prepare
 from carbonrouter_core.routing import feasibility, kv_cache

@@ -1,19 +1,16 @@
-"""Predicted quality of an answer, and the difficulty of a prompt (docs/design.md, section 7).
+"""Predicted quality of an answer, from a model's ability and a prompt's difficulty.
 
 A model of ability theta answers a prompt of difficulty b well with probability
-q = sigma(k * (theta - b)): a one-parameter item response (Rasch) model, all in logits.
-Ability comes from a model's published MMLU-Pro accuracy. Difficulty comes from the words of
-the prompt, through weights fitted by ``data/build/fit_difficulty.py`` and shipped in ``data/``;
-``data/README.md`` says how well they do.
+q = sigma(k * (theta - b)): a one-parameter item response (Rasch) model, all in logits
+(docs/design.md, section 7). Ability comes from a model's published MMLU-Pro accuracy, difficulty
+from the words of the prompt (:mod:`.prompt_difficulty`).
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from functools import lru_cache
-from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -21,15 +18,8 @@ import pandas as pd
 
 from carbonrouter_core.errors import InputError
 from carbonrouter_core.paths import data_path
-from carbonrouter_core.quality.ngrams import ByteArray, IntArray, weigh_pieces, weigh_texts
 
 FloatArray = npt.NDArray[np.float64]
-
-SHORT_PROMPT_CHARACTERS = 80
-"""A prompt shorter than this says too little alone; it is read after the one before it."""
-
-
-# --- Quality ---------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -91,7 +81,7 @@ def ability_from_accuracy(
         if b.size == 0 or not np.isfinite(b).all():
             raise InputError("Item difficulties must be at least one finite number, in logits.")
     logit = math.log(target) - math.log1p(-target)
-    # If all items were as easy as the easiest, or as hard as the hardest, theta would be here.
+    # theta if all items were as easy as the easiest, and if all were as hard as the hardest
     low, high = logit + float(b.min()), logit + float(b.max())
     theta = logit + float(b.mean())
     for _ in range(200):
@@ -112,115 +102,11 @@ def ability_from_accuracy(
 @lru_cache(maxsize=1)
 def _mmlu_pro_item_difficulty() -> FloatArray:
     table = pd.read_parquet(data_path("mmlu_pro_item_difficulty.parquet"))
-    return _read_only(table["difficulty"].to_numpy(float))
+    return read_only(table["difficulty"].to_numpy(float))
 
 
-# --- Difficulty of a prompt ------------------------------------------------------------------
-
-
-def difficulty_of_prompts(prompts: Sequence[str]) -> FloatArray:
-    """Difficulty [logit] of each prompt of one session, in order; shape (len(prompts),).
-
-    Short prompts are read after the one before them: see :func:`text_of_prompt`.
-    """
-    before = (None, *prompts)
-    return difficulty_of_texts(list(map(text_of_prompt, prompts, before)))
-
-
-def text_of_prompt(prompt: str, previous_prompt: str | None = None) -> str:
-    """The text by which a prompt's difficulty is read.
-
-    A prompt under 80 characters ("go on", "and in French?") is joined, by a newline, to the
-    session's previous prompt as it was sent: that one alone, whatever it was itself joined to.
-    """
-    if previous_prompt is None or len(prompt) >= SHORT_PROMPT_CHARACTERS:
-        return prompt
-    return f"{previous_prompt}\n{prompt}"
-
-
-def difficulty_of_text(text: str) -> float:
-    """Difficulty b [logit] of one text, taken as it is: see :func:`difficulty_of_texts`."""
-    return float(difficulty_of_texts([text])[0])
-
-
-def difficulty_of_texts(texts: Sequence[str]) -> FloatArray:
-    """Difficulty b [logit] of each text, taken as it is; shape (len(texts),).
-
-    Ridge regression on hashed counts x of words and pairs of words (:mod:`ngrams`):
-    b = intercept + w . x/|x|. A text without a word gets the intercept.
-    """
-    return _with_intercept(weigh_texts(texts, _weights()))
-
-
-def difficulty_of_pieces(
-    data: ByteArray,
-    starts: IntArray,
-    stops: IntArray,
-    first_piece: IntArray,
-    end_piece: IntArray,
-) -> FloatArray:
-    """As :func:`difficulty_of_texts`, of texts that lie in pieces: see :func:`weigh_pieces`."""
-    return _with_intercept(weigh_pieces(data, starts, stops, first_piece, end_piece, _weights()))
-
-
-def _with_intercept(weighed: FloatArray) -> FloatArray:
-    return QualityFit.load().intercept + np.where(np.isnan(weighed), 0.0, weighed)
-
-
-@lru_cache(maxsize=1)
-def _weights() -> FloatArray:
-    table = pd.read_parquet(data_path("difficulty_weights.parquet"))
-    return _read_only(table.sort_values("column")["weight"].to_numpy(float))
-
-
-def _read_only(values: FloatArray) -> FloatArray:
+def read_only(values: FloatArray) -> FloatArray:
+    """A copy of ``values`` that cannot be changed, for a cache that all callers share."""
     values = values.copy()
-    values.flags.writeable = False  # it is cached, hence shared by all callers
+    values.flags.writeable = False
     return values
-
-
-# --- Difficulty of traces --------------------------------------------------------------------
-
-
-class DifficultySpread(NamedTuple):
-    """How difficulty varies over the turns of a trace, and within its sessions."""
-
-    mu: float
-    """Mean over turns [logit]."""
-    sigma_b: float
-    """Standard deviation over turns [logit]."""
-    rho: float
-    """Correlation of two turns of one session, in [0, 1)."""
-
-
-def difficulty_spread(difficulty: npt.ArrayLike, session_index: npt.ArrayLike) -> DifficultySpread:
-    """Mean, standard deviation and within-session correlation of difficulty over turns.
-
-    ``difficulty`` [logit] and ``session_index`` (an integer code per session, in any order) have
-    shape (turns,). rho is the intraclass correlation of one-way analysis of variance for groups
-    of unequal size, (MSB - MSW) / (MSB + (n0 - 1) MSW) (Donner 1986, "A review of inference
-    procedures for the intraclass correlation coefficient in the one-way random effects model");
-    it is 0 where one turn a session, or a single session, leaves nothing to compare.
-    """
-    b = np.asarray(difficulty, float)
-    session = np.asarray(session_index)
-    if b.ndim != 1 or b.shape != session.shape or b.size == 0 or not np.isfinite(b).all():
-        raise InputError(
-            "The spread of difficulty needs one finite difficulty and one session a turn, and at "
-            f"least one turn; got {b.size} difficulties and {session.size} sessions."
-        )
-    _, group, turns = np.unique(session, return_inverse=True, return_counts=True)
-    groups = turns.size
-    mu = float(b.mean())
-    deviation = b - mu
-    sigma_b = math.sqrt(float(deviation @ deviation) / b.size)
-    if groups == 1 or groups == b.size:
-        return DifficultySpread(mu, sigma_b, 0.0)
-    effect = np.bincount(group, deviation) / turns  # mean of each session, around mu
-    within = deviation - effect[group]
-    msb = float(turns @ effect**2) / (groups - 1)
-    msw = float(within @ within) / (b.size - groups)
-    n0 = (b.size - float(turns @ turns) / b.size) / (groups - 1)
-    spread = msb + (n0 - 1.0) * msw
-    rho = (msb - msw) / spread if spread > 0 else 0.0
-    return DifficultySpread(mu, sigma_b, min(max(rho, 0.0), math.nextafter(1.0, 0.0)))

@@ -1,17 +1,17 @@
-"""What the difficulties of a session so far say of the turns to come.
+"""The expected difficulty of the next turns of a session, from its turns so far.
 
-A session has a level of its own, around which its turns scatter. What look-ahead expects of the
-turns to come differs from the gate's session effect plus noise (docs/design.md, section 8) in
-two ways:
+Each session has a mean difficulty, and its turns vary around it. The gate takes both from the
+training half (docs/design.md, section 8). Look-ahead uses a finer estimate, in two ways:
 
-* the level **drifts**: each turn, earlier ones count ``memory`` times what they did (1: all
-  alike), so that a conversation that has turned to easier questions is soon taken for an easy one;
-* the scatter is the session's **own**: its variance is drawn from the training half's to what
-  the session shows, each of its turns counting ``own_noise`` of what the training half does (0:
-  the training half's, whatever the session shows).
+* The mean of a session may **change**. With each new turn, the weight of all earlier turns is
+  multiplied by ``memory`` (1: all turns have the same weight). If the questions become easier,
+  the estimate follows.
+* The variance within a session is partly **its own**. It is a weighted mean of the variance of
+  the training half and the variance of this session. The weight of each turn of the session is
+  ``own_noise`` (0: only the training half counts).
 
-Both are chosen on the training half (:func:`learn_memory`). ``docs/look-ahead.md`` has what they
-bring.
+Both parameters are chosen on the training half (:func:`learn_memory`). ``docs/look-ahead.md``
+shows what they improve.
 """
 
 from __future__ import annotations
@@ -23,19 +23,18 @@ import numpy as np
 from carbonrouter_core.compiled import Array, jit_borrowing
 
 AHEAD_TURNS = 24
-"""How many turns that follow a guess is held against: as far as look-ahead looks."""
+"""The number of next turns that an estimate is compared with: as far as look-ahead looks."""
 MEMORIES = (1.0, 0.98, 0.95, 0.9)
-"""Memory without end, and of 50, 20 and 10 turns."""
+"""Candidates: no forgetting, and a memory of 50, 20 and 10 turns."""
 OWN_NOISES = (0.0, 1 / 48, 1 / 24, 1 / 12)
-"""What the training half's scatter counts is nothing but itself, or 48, 24 or 12 turns."""
+"""Candidates: only the training half counts, or it counts as much as 48, 24 or 12 turns."""
 
 
 @jit_borrowing
 def own_weight(n: float, correlation: float) -> float:
-    """How much ``n`` values of a session say of its own mean, from 0 to 1.
+    """Weight of a session's own mean of ``n`` values, from 0 to 1; the training mean has the rest.
 
-    The rest is said by the training mean: a session effect plus noise, with the correlation of
-    two values of a session.
+    For a model of a session effect plus noise; ``correlation``: of two values of a session.
     """
     return n * correlation / (1.0 + (n - 1.0) * correlation)
 
@@ -50,11 +49,11 @@ def coming_difficulty(
     correlation: float,
     own_noise: float,
 ) -> tuple[float, float]:
-    """Mean and variance of the difficulty of the turns to come.
+    """Expected mean and variance of the difficulty of the next turns.
 
-    ``turns``, ``total`` and ``squares``: how many turns the session has had, and the sums of
-    their difficulties and of the squares, each fading with the memory; ``mean``, ``spread`` and
-    ``correlation``: of all training turns.
+    ``turns``, ``total`` and ``squares``: number of turns so far, sum of their difficulties, and
+    sum of the squares, all with the weights of the memory. ``mean``, ``spread`` (standard
+    deviation) and ``correlation``: of all training turns.
     """
     w = own_weight(turns, correlation)
     within = max(0.0, squares - total * total / turns)
@@ -71,16 +70,17 @@ def learn_memory(
     spread: float,
     correlation: float,
 ) -> tuple[float, float]:
-    """The memory and the own noise that best foretell the training turns.
+    """The memory and the own noise with the best prediction of the training turns.
 
     ``difficulty`` and ``history_tokens``: (turns,), session by session; ``session_turns``:
     (sessions,); ``spread``, ``correlation``: as in :func:`coming_difficulty`.
 
-    Least negative log-likelihood of the difficulties of up to :data:`AHEAD_TURNS` next turns,
-    normal with the mean and variance expected at each turn. A guess counts by the history at
-    stake, which is what a wrong one makes recompute. Departing from (1, 0) must be worth one nat
-    a parameter (Akaike 1974, "A new look at the statistical model identification"), the turns
-    that count unevenly being as many as (sum of weights)² / sum of squared weights (Kish 1965).
+    They minimise the negative log-likelihood of the difficulties of up to :data:`AHEAD_TURNS` next
+    turns, for a normal distribution with the expected mean and variance. The weight of a turn is
+    its history, since a wrong estimate makes that be recomputed. A parameter other than its
+    default of (1, 0) must improve the sum by one nat (Akaike 1974, "A new look at the statistical
+    model identification"). The effective number of turns with unequal weights is
+    (sum of weights)² / sum of squared weights (Kish 1965).
     """
     deviation = difficulty - difficulty.mean()
     offsets = np.r_[0, np.cumsum(session_turns)]
@@ -91,21 +91,21 @@ def learn_memory(
         return 1.0, 0.0
     sums = np.r_[0.0, np.cumsum(deviation)]
     squares = np.r_[0.0, np.cumsum(deviation**2)]
-    guesses = weights.sum() ** 2 / (weights**2).sum()
-    best, least = (1.0, 0.0), math.inf
+    effective_turns = weights.sum() ** 2 / (weights**2).sum()
+    best, best_score = (1.0, 0.0), math.inf
     for memory in MEMORIES:
         for own_noise in OWN_NOISES:
-            surprise = _surprise(
+            loss = _loss(
                 deviation, offsets, weights, sums, squares, spread, correlation, memory, own_noise
             )
-            score = guesses * surprise / weights.sum() + (memory < 1.0) + (own_noise > 0.0)
-            if score < least:
-                best, least = (memory, own_noise), score
+            score = effective_turns * loss / weights.sum() + (memory < 1.0) + (own_noise > 0.0)
+            if score < best_score:
+                best, best_score = (memory, own_noise), score
     return best
 
 
 @jit_borrowing
-def _surprise(
+def _loss(
     deviation: Array,
     offsets: Array,
     weights: Array,
@@ -116,9 +116,9 @@ def _surprise(
     memory: float,
     own_noise: float,
 ) -> float:
-    """Weighted sum over turns of the mean negative log-likelihood of the turns that follow.
+    """Weighted sum over turns of the mean negative log-likelihood of the next turns.
 
-    ``sums`` and ``squares``: of the deviations of all turns before, shape (turns + 1,).
+    ``sums`` and ``squares``: of the deviations of all earlier turns, shape (turns + 1,).
     """
     total = 0.0
     for s in range(offsets.size - 1):
@@ -131,8 +131,8 @@ def _surprise(
                 turns, own, own_squares, 0.0, spread, correlation, own_noise
             )
             end = min(i + 1 + AHEAD_TURNS, offsets[s + 1])
-            ahead = sums[end] - sums[i + 1]
-            missed = squares[end] - squares[i + 1] - 2.0 * expected * ahead
-            missed = missed / (end - i - 1) + expected * expected
-            total += weights[i] * 0.5 * (math.log(variance) + missed / variance)
+            next_sum = sums[end] - sums[i + 1]
+            error = squares[end] - squares[i + 1] - 2.0 * expected * next_sum
+            error = error / (end - i - 1) + expected * expected
+            total += weights[i] * 0.5 * (math.log(variance) + error / variance)
     return total

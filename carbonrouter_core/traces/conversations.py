@@ -14,7 +14,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numba import njit
 
-from carbonrouter_core.quality.item_response import SHORT_PROMPT_CHARACTERS, difficulty_of_pieces
+from carbonrouter_core.quality.prompt_difficulty import (
+    SHORT_PROMPT_CHARACTERS,
+    difficulty_of_pieces,
+)
 from carbonrouter_core.traces.tokens import token_counter
 
 PROMPT_ROLES = ("human", "user", "system", "developer", "tool", "function", "observation")

@@ -15,7 +15,7 @@ import pandas as pd
 
 from carbonrouter_core.errors import ScenarioError, TraceError
 from carbonrouter_core.paths import data_path
-from carbonrouter_core.quality.item_response import difficulty_spread
+from carbonrouter_core.quality.spread import difficulty_spread
 from carbonrouter_core.traces import draws
 from carbonrouter_core.traces.builtin import builtin_trace
 from carbonrouter_core.traces.report import utc_text

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from carbonrouter_core.quality.item_response import difficulty_spread
 from carbonrouter_core.quality.session_difficulty import learn_memory
+from carbonrouter_core.quality.spread import difficulty_spread
 from carbonrouter_core.traces.placement import PlacedTrace
 
 LEARN_SESSIONS = 50_000

@@ -41,12 +41,9 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
 # the script runs from a bare checkout too
-from carbonrouter_core.quality.item_response import (  # noqa: E402
-    ability_from_accuracy,
-    predicted_quality,
-    text_of_prompt,
-)
+from carbonrouter_core.quality.item_response import ability_from_accuracy, predicted_quality  # noqa: E402
 from carbonrouter_core.quality.ngrams import HASH_COLUMNS, hashed_ngram_counts  # noqa: E402
+from carbonrouter_core.quality.prompt_difficulty import text_of_prompt  # noqa: E402
 
 INCOMPLETE_MODEL = "DeepSeek-Coder-V2"
 QUESTION_FACTS = ["question_id", "category", "src", "n_options", "prompt_chars"]

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from carbonrouter_core.quality.item_response import difficulty_of_prompts
+from carbonrouter_core.quality.prompt_difficulty import difficulty_of_prompts
 from carbonrouter_core.traces import conversations
 from carbonrouter_core.traces.conversations import (
     ANSWER_ROLES,

@@ -284,7 +284,7 @@ def test_what_makes_a_turn_of_a_chat(tmp_path: Path) -> None:
 
 
 def test_difficulty_is_read_from_the_text_and_the_text_is_not_kept(tmp_path: Path) -> None:
-    from carbonrouter_core.quality.item_response import difficulty_of_prompts
+    from carbonrouter_core.quality.prompt_difficulty import difficulty_of_prompts
 
     secret = "zanzibar quokka telescope"
     path = tmp_path / "chats.json"

@@ -1,47 +1,16 @@
 """Colours of policies and parts of carbon, the same on every page and in the report.
 
-Policies have the hues of the Okabe-Ito set (Okabe and Ito 2008, "Color Universal Design") and,
-past its eight, of Paul Tol's "muted" scheme: told apart with every common colour-vision
-deficiency. Where a colour of theirs is too faint on white, or too dim on a dark page, it is a
-darker or a lighter one of the same hue: each has a contrast of 3 or more to what it is drawn on.
-Colour is never the only cue: bars carry their names, parts a hatch, lines a dash.
+The line of each policy in :mod:`carbonrouter_core.routing.policies` holds its colours. They are the
+hues of the Okabe-Ito set (Okabe and Ito 2008, "Color Universal Design") and, past its eight, of
+Paul Tol's "muted" scheme: they differ for eyes with any common colour-vision deficiency. Where such
+a colour is too faint on white, or too dim on a dark page, it is a darker or a lighter one of the
+same hue: each has a contrast of 3 or more to its ground. Colour is never the only cue: bars carry
+their names, parts a hatch, lines a dash.
 """
 
 from __future__ import annotations
 
-POLICY_COLOURS: dict[str, str] = {
-    "carbonrouter-lookahead": "#00916A",
-    "carbonrouter": "#117733",
-    "carbonrouter-no-gate": "#238C80",
-    "faircarbon": "#D55E00",
-    "faircarbon-full-prompt": "#AD7C00",
-    "sticky": "#0072B2",
-    "cleanest-region": "#3A92CC",
-    "nearest-region": "#CC79A7",
-    "largest-model": "#882255",
-    "smallest-model": "#AA4499",
-    "round-robin": "#999933",
-    "hindsight-optimum": "#6B7280",
-    "free-migration": "#8A94A0",
-}
-DARK_POLICY_COLOURS: dict[str, str] = {
-    "carbonrouter-lookahead": "#1FB58A",
-    "carbonrouter": "#8FD19E",
-    "carbonrouter-no-gate": "#44AA99",
-    "faircarbon": "#EC7A22",
-    "faircarbon-full-prompt": "#E69F00",
-    "sticky": "#4C9BE0",
-    "cleanest-region": "#8CCBF0",
-    "nearest-region": "#CC79A7",
-    "largest-model": "#E8909C",
-    "smallest-model": "#C98BD6",
-    "round-robin": "#A8A83C",
-    "hindsight-optimum": "#AAB3BF",
-    "free-migration": "#C6CDD6",
-}
-"""The same on a dark page and a dark map."""
-UNNAMED, DARK_UNNAMED = "#6B7280", "#AAB3BF"
-"""Of a policy that is not listed."""
+from carbonrouter_core.routing.policies import AS_SERVED, POLICIES
 
 PART_COLOURS = {
     "recompute_g": "#B3261E",
@@ -62,7 +31,6 @@ PART_NAMES = {
 
 
 def policy_colour(policy_id: str, *, dark: bool = False) -> str:
-    """The colour of a policy on a light or a dark page; grey for one that is not listed."""
-    if dark:
-        return DARK_POLICY_COLOURS.get(policy_id, DARK_UNNAMED)
-    return POLICY_COLOURS.get(policy_id, UNNAMED)
+    """The colour of a policy on a light or a dark page; grey for an unknown one."""
+    policy = POLICIES.get(policy_id, AS_SERVED)  # which has the default greys
+    return policy.dark_colour if dark else policy.colour

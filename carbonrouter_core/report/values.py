@@ -35,16 +35,7 @@ from carbonrouter_core.words import figures as fmt
 BOUND = "free-migration"
 FULL_PROMPT = "faircarbon-full-prompt"
 
-LONG_NAMES = {
-    "carbonrouter-lookahead": "CarbonRouter, look-ahead",
-    "carbonrouter": "CarbonRouter, published rule",
-}
 INDENT = "\N{NO-BREAK SPACE}" * 3
-
-
-def policy_name(policy_id: str) -> str:
-    """What a policy is called in the report."""
-    return LONG_NAMES.get(policy_id) or policy(policy_id).label
 
 
 @dataclass(frozen=True)
@@ -162,7 +153,7 @@ class Report:
         """What a policy is called in this report."""
         if policy_id == OPTIMUM:
             return self.comparison.optimum_label
-        return policy_name(policy_id)
+        return policy(policy_id).label
 
     # --- Rows of tables ----------------------------------------------------------------------
 

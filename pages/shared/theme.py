@@ -15,7 +15,7 @@ import streamlit as st
 
 import carbonrouter_core as core
 from carbonrouter_core.report import colours as shared
-from carbonrouter_core.routing.policies import AS_SERVED
+from carbonrouter_core.routing.policies import AS_SERVED, Policy
 
 FONT = '"Source Sans", "Source Sans Pro", "Helvetica Neue", Arial, sans-serif'
 """Served by Streamlit itself or found on the machine: nothing is fetched."""
@@ -36,42 +36,26 @@ def scenario_colour(number: int) -> str:
     return SCENARIO_COLOURS[number % len(SCENARIO_COLOURS)][palette().dark]
 
 
-_NAMES = {
-    "carbonrouter": "CarbonRouter, published rule",
-    AS_SERVED.id: AS_SERVED.label,
-}
-"""Where the engine's label does not tell a policy from those that stand beside it here."""
-
-_IN_TEXT = {
-    "carbonrouter-lookahead": "CarbonRouter with look-ahead",
-    "carbonrouter": "CarbonRouter by the published rule",
-}
-
-
 def name(policy_id: str) -> str:
-    """What a policy is called in charts and lists."""
-    known = core.POLICIES.get(policy_id)
-    return _NAMES.get(policy_id) or (known.label if known else policy_id)
-
-
-_SHORT = {
-    "carbonrouter-lookahead": "Look-ahead",
-    "carbonrouter": "Published rule",
-    "carbonrouter-no-gate": "No gate",
-    "faircarbon": "FairCarbon",
-    "faircarbon-full-prompt": "FairCarbon, full",
-    "hindsight-optimum": "Optimum",
-}
+    """What a policy is called in charts and lists; its id for one that is no longer known."""
+    known = _policy(policy_id)
+    return known.label if known else policy_id
 
 
 def short(policy_id: str) -> str:
     """What a policy is called where there is little room."""
-    return _SHORT.get(policy_id) or name(policy_id)
+    known = _policy(policy_id)
+    return known.short if known else policy_id
 
 
 def in_text(policy_id: str) -> str:
     """What a policy is called in a sentence."""
-    return _IN_TEXT.get(policy_id) or name(policy_id)
+    known = _policy(policy_id)
+    return known.in_text if known else policy_id
+
+
+def _policy(policy_id: str) -> Policy | None:
+    return AS_SERVED if policy_id == AS_SERVED.id else core.POLICIES.get(policy_id)
 
 
 @dataclass(frozen=True)

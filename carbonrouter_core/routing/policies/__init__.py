@@ -30,7 +30,15 @@ class Policy:
 
     id: str
     label: str
+    """The name in lists and charts."""
     rule: str
+    colour: str = "#6B7280"
+    dark_colour: str = "#AAB3BF"
+    """On a dark ground; :mod:`carbonrouter_core.report.colours` says how colours are chosen."""
+    short: str = ""
+    """The name where there is little room; the label where none is given."""
+    in_text: str = ""
+    """The name within a sentence; the label where none is given."""
     knows_output: bool = False
     """Told the true output length instead of the predicted one."""
     free_history: bool = False
@@ -43,37 +51,104 @@ class Policy:
     """Decides nothing: what the log says was decided is charged. Needs a log that says it, as a
     whole, and is bound by no demand of the scenario."""
 
+    def __post_init__(self) -> None:
+        for name in ("short", "in_text"):
+            object.__setattr__(self, name, getattr(self, name) or self.label)
+
 
 _ALL = (
-    Policy("carbonrouter", "CarbonRouter", "least cache-aware carbon, then the gate"),
-    Policy("carbonrouter-no-gate", "CarbonRouter, no gate", "least cache-aware carbon"),
+    Policy(
+        "carbonrouter",
+        "CarbonRouter, published rule",
+        "least cache-aware carbon, then the gate",
+        colour="#117733",
+        dark_colour="#8FD19E",
+        short="Published rule",
+        in_text="CarbonRouter by the published rule",
+    ),
+    Policy(
+        "carbonrouter-no-gate",
+        "CarbonRouter, no gate",
+        "least cache-aware carbon",
+        colour="#238C80",
+        dark_colour="#44AA99",
+        short="No gate",
+    ),
     Policy(
         "carbonrouter-lookahead",
         "CarbonRouter, look-ahead",
         "least carbon now and over the turns likely to follow",
+        colour="#00916A",
+        dark_colour="#1FB58A",
+        short="Look-ahead",
+        in_text="CarbonRouter with look-ahead",
     ),
     Policy(
         "faircarbon",
         "FairCarbon",
         "least carbon of each query by itself (reconstruction)",
+        colour="#D55E00",
+        dark_colour="#EC7A22",
         raises_floors=True,
     ),
     Policy(
         "faircarbon-full-prompt",
         "FairCarbon, full prompt",
         "least carbon with the whole prompt prefilled anywhere (reconstruction)",
+        colour="#AD7C00",
+        dark_colour="#E69F00",
+        short="FairCarbon, full",
         raises_floors=True,
     ),
-    Policy("sticky", "Sticky", "stay where the session is"),
-    Policy("cleanest-region", "Cleanest region", "lowest carbon intensity, then least carbon"),
-    Policy("nearest-region", "Nearest region", "shortest round trip, then least carbon"),
-    Policy("largest-model", "Largest model", "most parameters, then least carbon"),
-    Policy("smallest-model", "Smallest model", "fewest parameters, then least carbon"),
-    Policy("round-robin", "Round-robin", "the next feasible deployment in turn"),
+    Policy(
+        "sticky",
+        "Sticky",
+        "stay where the session is",
+        colour="#0072B2",
+        dark_colour="#4C9BE0",
+    ),
+    Policy(
+        "cleanest-region",
+        "Cleanest region",
+        "lowest carbon intensity, then least carbon",
+        colour="#3A92CC",
+        dark_colour="#8CCBF0",
+    ),
+    Policy(
+        "nearest-region",
+        "Nearest region",
+        "shortest round trip, then least carbon",
+        colour="#CC79A7",
+        dark_colour="#CC79A7",
+    ),
+    Policy(
+        "largest-model",
+        "Largest model",
+        "most parameters, then least carbon",
+        colour="#882255",
+        dark_colour="#E8909C",
+    ),
+    Policy(
+        "smallest-model",
+        "Smallest model",
+        "fewest parameters, then least carbon",
+        colour="#AA4499",
+        dark_colour="#C98BD6",
+    ),
+    Policy(
+        "round-robin",
+        "Round-robin",
+        "the next feasible deployment in turn",
+        colour="#999933",
+        dark_colour="#A8A83C",
+    ),
     Policy(
         "hindsight-optimum",
         "Hindsight optimum",
         "the least carbon possible, knowing the future of each session",
+        colour="#6B7280",
+        dark_colour="#AAB3BF",
+        short="Optimum",
         knows_output=True,
         knows_future=True,
     ),
@@ -81,6 +156,8 @@ _ALL = (
         "free-migration",
         "Free migration (bound)",
         "lower bound: the history is cached everywhere",
+        colour="#8A94A0",
+        dark_colour="#C6CDD6",
         knows_output=True,
         free_history=True,
     ),

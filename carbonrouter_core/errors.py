@@ -5,6 +5,7 @@
     │   ├── ScenarioError     a scenario field is out of range or cannot be run
     │   ├── CatalogError      a model, GPU, region or energy table is wrong
     │   ├── IntensityError    a carbon-intensity series is missing or wrong
+    │   ├── ReadingError      a file cannot be read, whatever it should hold
     │   ├── TraceError        a trace file or its rows are wrong
     │   └── TurnError         a live turn, or what is reported of one, cannot be
     └── StoreError            the store on disk cannot be opened, read or written
@@ -42,6 +43,13 @@ class IntensityError(InputError):
     def __init__(self, message: str, *, nearest_start: date | None = None) -> None:
         super().__init__(message)
         self.nearest_start = nearest_start
+
+
+class ReadingError(InputError):
+    """A file cannot be read: it is missing, damaged, or not text or a table.
+
+    Imports raise it again as the error of what the file should hold, such as a trace.
+    """
 
 
 class TraceError(InputError):

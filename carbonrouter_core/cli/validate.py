@@ -13,8 +13,8 @@ from typing import Any
 
 from carbonrouter_core.cli.import_intensity import add_intensity_options, intensity_options_of
 from carbonrouter_core.cli.import_trace import add_file_options, options_of, progress
-from carbonrouter_core.errors import TraceError
-from carbonrouter_core.grid.importers import INTENSITY_IMPORTERS, is_intensity
+from carbonrouter_core.errors import ReadingError
+from carbonrouter_core.grid.importers import INTENSITY_IMPORTERS
 from carbonrouter_core.grid.staging import stage_intensity
 from carbonrouter_core.reading.files import Source
 from carbonrouter_core.store.sites import own_zones
@@ -42,9 +42,9 @@ def _intensity(options: argparse.Namespace) -> str | None:
     if options.format is None:
         path = options.files[0]
         try:
-            if not is_intensity(Source(path, path.name)):
+            if INTENSITY_IMPORTERS.find(Source(path, path.name)) is None:
                 return None
-        except TraceError:  # a folder, or what cannot be read: the check of traces says so
+        except ReadingError:  # a folder, or what cannot be read: the check of traces says so
             return None
     elif options.format not in INTENSITY_IMPORTERS or options.format == "own":
         return None

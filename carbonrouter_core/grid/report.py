@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from carbonrouter_core.grid.series import ZoneSeries, utc_text
-from carbonrouter_core.traces.report import FileReport
+from carbonrouter_core.reading.findings import FileReport
 
 
 @dataclass(frozen=True)
@@ -76,20 +76,11 @@ class IntensityReport(FileReport):
 
     def to_dict(self) -> dict[str, Any]:
         """The report as plain JSON values."""
-        return {
-            "files": list(self.files),
-            "format": self.format_id,
-            "format_label": self.format_label,
-            "format_reason": self.format_reason,
-            "rows_read": self.rows_read,
-            "rows_repaired": self.count("repaired"),
-            "rows_refused": self.refused,
+        return super().to_dict() | {
             "facts": dict(self.facts),
             "series": [asdict(one) for one in self.series],
             "source": self.source,
             "licence": self.licence,
-            "guesses": list(self.guesses),
-            "findings": [one.to_dict() for one in self.findings],
         }
 
     def __str__(self) -> str:

@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from carbonrouter_core.errors import IntensityError, TraceError
-from carbonrouter_core.grid.importers import choose_importer
+from carbonrouter_core.errors import IntensityError, ReadingError
+from carbonrouter_core.grid.importers import INTENSITY_IMPORTERS
 from carbonrouter_core.grid.importers.base import Fact, IntensityOptions, Rows
 from carbonrouter_core.grid.report import IntensityReport, SeriesSummary
 from carbonrouter_core.grid.series import (
@@ -29,10 +29,10 @@ from carbonrouter_core.grid.series import (
 )
 from carbonrouter_core.progress import Progress, nobody_listens, part_of
 from carbonrouter_core.reading.files import Source
+from carbonrouter_core.reading.findings import MAX_PLACES, Findings
 from carbonrouter_core.reading.numbers import G_PER_KWH, Numbers, read_numbers
 from carbonrouter_core.reading.times import read_times, time_zone
 from carbonrouter_core.scenario import BASES, KINDS
-from carbonrouter_core.traces.report import MAX_PLACES, Findings
 from carbonrouter_core.units import S_PER_HOUR
 from carbonrouter_core.words.names import nearest
 
@@ -90,7 +90,6 @@ def stage_intensity(
     report instead.
     """
     options = options or IntensityOptions()
-    _check_options(options)
     labels = list(names) if names else [path.name for path in paths]
     if not labels:
         raise IntensityError("There is no file to import.")
@@ -100,12 +99,16 @@ def stage_intensity(
     ]
     findings = Findings()
     try:
-        importer, reason = choose_importer(sources[0], format_id)
+        _check_options(options)
+        importer, reason = INTENSITY_IMPORTERS.find(sources[0], format_id) or (
+            INTENSITY_IMPORTERS["own"],
+            "no other format is recognised",
+        )
         parts = []
         for number, source in enumerate(sources):
             part = part_of(progress, number / len(sources), 1 / len(sources))
             parts.append(importer.read(source, findings, part))
-    except TraceError as error:  # the reader of files says it in its own name
+    except ReadingError as error:
         raise IntensityError(str(error)) from error
     work = _Work(_joined(parts, sources), options, findings, own_zones)
     series = work.series()

@@ -13,7 +13,7 @@ from typing import TypeVar
 
 from carbonrouter_core.progress import Progress
 from carbonrouter_core.reading.files import Source, record_chunks
-from carbonrouter_core.traces.report import Findings
+from carbonrouter_core.reading.findings import Findings
 
 WORKERS = 2
 """Threads: the memory of an import is that of the parts which they hold."""
@@ -69,13 +69,7 @@ def chunks_ahead(
     at_end = Findings()  # a file that breaks off is told after what stands before
 
     def broken(line: int, reason: str) -> None:
-        unreadable(source, at_end, line, reason)
+        at_end.unreadable(source, line, reason)
 
     yield from parts_ahead(findings, record_chunks(source, broken, progress), read)
     findings.add_all(at_end)
-
-
-def unreadable(source: Source, findings: Findings, line: int, reason: str) -> None:
-    """Count a record that cannot be read."""
-    findings.rows_read += 1
-    findings.add("unreadable", reason, [source.place(line)])

@@ -25,9 +25,9 @@ import pyarrow.csv as pa_csv
 import pyarrow.json as pa_json
 
 from carbonrouter_core.progress import Progress
-from carbonrouter_core.reading.ahead import chunks_ahead, parts_ahead, unreadable
+from carbonrouter_core.reading.ahead import chunks_ahead, parts_ahead
 from carbonrouter_core.reading.files import Source, values_of, whole_text
-from carbonrouter_core.traces.report import Findings
+from carbonrouter_core.reading.findings import Findings
 
 FIRST_TIME_S, LAST_TIME_S = 946_684_800.0, 4_102_444_800.0
 """2000-01-01 and 2100-01-01 UTC: an epoch time outside is in another unit or wrong."""
@@ -161,18 +161,18 @@ def _csv_slow(
         except StopIteration:
             break
         except csv.Error as error:
-            findings.add("refused", f"this is no CSV row: {error}", [source.place(line)])
+            findings.add_line("refused", f"this is no CSV row: {error}", source, line)
             break
         if not cells or cells == [""]:
             continue
         if len(cells) != len(header):
             what = f"this has {len(cells)} cells where the header has {len(header)}"
             if line == last_line and not chunk.endswith(b"\n"):
-                unreadable(source, findings, line, what + "; the file ends early")
+                findings.unreadable(source, line, what + "; the file ends early")
             else:
                 if len(cells) < len(header):
                     what = f"{header[len(cells)]} is missing: {what}"
-                findings.add("refused", what, [source.place(line)])
+                findings.add_line("refused", what, source, line)
             continue
         rows.add(
             line,
@@ -194,7 +194,7 @@ def _json(
         table = _json_fast(schema, paths, wanted, chunk, first)
         if table is None:
             rows = _Rows(source, wanted, own)
-            for line, record in values_of(first, chunk, partial(unreadable, source, own)):
+            for line, record in values_of(first, chunk, partial(own.unreadable, source)):
                 rows.add(line, [_first(record, one.paths) for one in wanted])
             table = rows.table()
         return _counted(table, own)
@@ -393,7 +393,7 @@ class _Rows:
             number = _as_number(value)
             if number is None:
                 reason = f"{one.label or one.name} is not a number"
-                self._findings.add("refused", reason, [self._source.place(line)])
+                self._findings.add_line("refused", reason, self._source, line)
                 return
             cells.append(number)
         self._lines.append(line)
@@ -457,12 +457,7 @@ class _Times:
             seconds = self._number(column.to_pandas().to_numpy(np.float64))
         empty = np.asarray(column.is_null().to_pandas(), bool)
         good = empty | ((seconds >= FIRST_TIME_S) & (seconds < LAST_TIME_S))
-        if not good.all():
-            self._findings.add(
-                "refused",
-                NO_DATE,
-                (self._source.place(int(line)) for line in lines.to_numpy()[~good]),
-            )
+        self._findings.add_lines("refused", NO_DATE, self._source, lines.to_numpy()[~good])
         return seconds, good
 
     def _number(self, values: np.ndarray) -> np.ndarray:

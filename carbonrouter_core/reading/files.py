@@ -20,7 +20,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from carbonrouter_core.errors import TraceError
+from carbonrouter_core.errors import ReadingError
 from carbonrouter_core.progress import Progress, nobody_listens
 from carbonrouter_core.reading.json_lists import ListLines
 
@@ -71,9 +71,9 @@ class Source:
         word = {"parquet": "row", "json": "record"}.get(self.kind, "line")
         return f"{self.name}, {word} {line}" if self.many else f"{word} {line}"
 
-    def error(self, what: str) -> TraceError:
+    def error(self, what: str) -> ReadingError:
         """An error about this file."""
-        return TraceError(f"{self.name}: {what}")
+        return ReadingError(f"{self.name}: {what}")
 
     @cached_property
     def compression(self) -> str | None:
@@ -83,14 +83,14 @@ class Source:
                 start = file.read(16)
         except OSError as error:
             reason = error.strerror or str(error)
-            raise TraceError(f"There is no file {self.name}: {reason}.") from error
+            raise ReadingError(f"There is no file {self.name}: {reason}.") from error
         return next((name for magic, name in _COMPRESSIONS if start.startswith(magic)), None)
 
     @cached_property
     def head(self) -> bytes:
         """The first bytes, unpacked and without a byte-order mark; checked to be text or Parquet.
 
-        Raises :class:`TraceError` for an empty file and for what is no table of turns.
+        Raises :class:`ReadingError` for an empty file and for what is no table of turns.
         """
         with self.open() as (stream, _):
             start, cut = _read(stream, HEAD_BYTES, self.compression is not None)
@@ -98,7 +98,7 @@ class Source:
             raise self.error(f"{_CUT}; nothing of it could be unpacked.")
         for magic, what in _MAGIC:
             if start.startswith(magic):
-                raise TraceError(f"{self.name} cannot be read: this is {what}.")
+                raise ReadingError(f"{self.name} cannot be read: this is {what}.")
         if start.startswith(b"PAR1"):
             return start
         start = start.removeprefix(_BOM)
@@ -155,7 +155,7 @@ class Source:
                 found.append(value)
                 if len(found) >= SAMPLE_RECORDS:
                     break
-        except TraceError:
+        except ReadingError:
             if not found:
                 raise
         return found
@@ -165,7 +165,7 @@ class Source:
         try:
             return pq.ParquetFile(self._unpacked() if self.compression else self.path)
         except (pa.ArrowException, OSError) as error:
-            raise TraceError(
+            raise ReadingError(
                 f"{self.name} cannot be read as a Parquet table: {_first_line(error)}"
             ) from error
 
@@ -209,7 +209,7 @@ _CUT = "the packed file ends early or is damaged"
 def line_chunks(source: Source, broken: Broken, progress: Progress) -> Iterator[tuple[int, bytes]]:
     """Chunks of whole lines with the number of their first line (from 1).
 
-    Raises :class:`TraceError` at the first NUL byte, invalid UTF-8 or overlong line.
+    Raises :class:`ReadingError` at the first NUL byte, invalid UTF-8 or overlong line.
     """
     line, rest = 1, b""
     for block, last, cut in _blocks(source, progress):

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from carbonrouter_core.errors import IntensityError
+from carbonrouter_core.errors import ReadingError
 from carbonrouter_core.units import S_PER_DAY, S_PER_HOUR
 from carbonrouter_core.words.names import unknown
 
@@ -42,7 +42,7 @@ def time_zone(name: str) -> zoneinfo.ZoneInfo:
         return zoneinfo.ZoneInfo(name)
     except (zoneinfo.ZoneInfoNotFoundError, ValueError, OSError):
         known = sorted(zoneinfo.available_timezones())
-        raise IntensityError(unknown("time zone", name, known)) from None
+        raise ReadingError(unknown("time zone", name, known)) from None
 
 
 @dataclass(frozen=True)

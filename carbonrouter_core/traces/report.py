@@ -1,152 +1,25 @@
-"""What an import found in a file: counted, with line numbers, before anything is stored."""
+"""The validation report of a trace: what would be stored, and how it looks."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import asdict, dataclass, field
-from typing import Any, Literal
+from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
+from carbonrouter_core.reading.findings import FileReport
 from carbonrouter_core.traces.schema import LONG_SESSION_TURNS
 from carbonrouter_core.units import S_PER_DAY, S_PER_HOUR
-
-MAX_PLACES = 100
-"""Places listed for each reason; all are counted."""
-
-SHOWN_PLACES = 5
-"""Places named where the report is printed as text."""
-
-Kind = Literal["repaired", "refused", "unreadable", "note"]
-"""``repaired`` rows are stored changed; ``refused`` rows stop the import; ``unreadable`` ones are
-records that end early or are no records: the user may store the rest; ``note``: stored as they
-are, but worth knowing."""
-
-
-@dataclass(frozen=True)
-class Finding:
-    """One reason, how many rows it holds for, and the first places."""
-
-    kind: Kind
-    reason: str
-    count: int
-    places: tuple[str, ...]
-
-    def to_dict(self) -> dict[str, Any]:
-        """The finding as plain JSON values."""
-        return asdict(self) | {"places": list(self.places)}
-
-    def __str__(self) -> str:
-        places = ", ".join(self.places[:SHOWN_PLACES])
-        more = ", ..." if self.count > min(len(self.places), SHOWN_PLACES) else ""
-        return f"{self.kind}: {self.reason} ({self.count:,}; {places}{more})"
-
-
-class Findings:
-    """Collects findings and guesses while a file is read."""
-
-    def __init__(self) -> None:
-        self.rows_read = 0
-        """Rows or records of the files, those that were refused among them."""
-        self._counts: dict[tuple[Kind, str], int] = {}
-        self._places: dict[tuple[Kind, str], list[str]] = {}
-        self._guesses: dict[str, None] = {}
-
-    def add(self, kind: Kind, reason: str, places: Iterable[str], count: int | None = None) -> None:
-        """Count ``reason`` at ``places``; ``count`` where there are more than are listed."""
-        named = self._places.setdefault((kind, reason), [])
-        seen = 0
-        for place in places:
-            seen += 1
-            if len(named) < MAX_PLACES:
-                named.append(place)
-        key = (kind, reason)
-        self._counts[key] = self._counts.get(key, 0) + (seen if count is None else count)
-
-    def guess(self, sentence: str) -> None:
-        """Note something that the file does not say and we had to assume."""
-        self._guesses[sentence] = None
-
-    def add_all(self, others: Findings) -> None:
-        """Take over what was found elsewhere, after what was found here."""
-        self.rows_read += others.rows_read
-        for (kind, reason), count in others._counts.items():
-            self.add(kind, reason, others._places[kind, reason], count)
-        self._guesses.update(others._guesses)
-
-    def count(self, kind: Kind) -> int:
-        """Rows with a finding of ``kind``."""
-        return sum(number for (one, _), number in self._counts.items() if one == kind)
-
-    def all(self) -> tuple[Finding, ...]:
-        """The findings, those that stop an import first."""
-        order = ("refused", "unreadable", "repaired", "note")
-        keys = sorted(self._counts, key=lambda key: order.index(key[0]))
-        return tuple(
-            Finding(kind, reason, self._counts[kind, reason], tuple(self._places[kind, reason]))
-            for kind, reason in keys
-            if self._counts[kind, reason]
-        )
-
-    @property
-    def guesses(self) -> tuple[str, ...]:
-        """What was assumed, in the order it came up."""
-        return tuple(self._guesses)
-
-
-@dataclass(frozen=True, kw_only=True)
-class FileReport:
-    """What every validation report of a file says.
-
-    ``rows_read`` counts rows or records of the file.
-    """
-
-    files: tuple[str, ...]
-    format_id: str
-    format_label: str
-    format_reason: str
-    rows_read: int
-    findings: tuple[Finding, ...]
-    guesses: tuple[str, ...]
-
-    def count(self, kind: Kind) -> int:
-        """Rows with a finding of ``kind``."""
-        return sum(finding.count for finding in self.findings if finding.kind == kind)
-
-    @property
-    def first_refusal(self) -> str:
-        """The first thing that stops the import, as a sentence."""
-        stops = [one for one in self.findings if one.kind in ("refused", "unreadable")]
-        if not stops:
-            return ""
-        one = stops[0]
-        more = f" (and {one.count - 1:,} more rows)" if one.count > 1 else ""
-        return f"{one.places[0] if one.places else self.files[0]}: {one.reason}{more}"
-
-    def in_words(self, *content: str) -> str:
-        """The report as text; ``content``: lines about what is in the file."""
-        stopped = self.count("refused") + self.count("unreadable")
-        return "\n".join(
-            [
-                f"File      {', '.join(self.files)}",
-                f"Format    {self.format_label}: {self.format_reason}",
-                f"Rows      {self.rows_read:,} read, {self.count('repaired'):,} repaired, "
-                f"{stopped:,} refused",
-                *content,
-                *(f"assumed: {guess}" for guess in self.guesses),
-                *map(str, self.findings),
-            ]
-        )
 
 
 @dataclass(frozen=True, kw_only=True)
 class TraceReport(FileReport):
-    """The validation report of a trace file.
+    """The validation report of a trace.
 
-    ``turns`` and ``sessions``: what would be stored. ``first_utc_s``/``last_utc_s``: epoch
-    seconds, where the file says; ``duration_s``: from first to last turn of the trace, or of the
-    longest session where times are relative. ``turns_per_session``: how many sessions there are
-    of each number of turns.
+    ``turns`` and ``sessions``: what would be stored. ``first_utc_s``, ``last_utc_s``: epoch
+    seconds, where the trace has dates. ``duration_s``: from the first to the last turn of the
+    trace, or of its longest session where times are relative. ``turns_per_session``: entry n is
+    the number of sessions with n turns.
     """
 
     turns: int
@@ -164,43 +37,31 @@ class TraceReport(FileReport):
     turns_with_difficulty: int = 0
 
     @property
-    def refused(self) -> int:
-        """Rows that are wrong: nothing of the file can be stored until they are mended."""
-        return self.count("refused")
-
-    @property
-    def unreadable(self) -> int:
-        """Records that cannot be read; the rest may be stored if the user says so."""
-        return self.count("unreadable")
-
-    @property
     def can_store(self) -> bool:
         """Whether everything that could be read may be stored."""
         return self.refused == 0 and self.turns > 0
 
     @property
     def long_sessions(self) -> int:
-        """Sessions with over 30 turns."""
+        """Number of sessions with over 30 turns."""
         return int(self.turns_per_session[LONG_SESSION_TURNS + 1 :].sum())
 
     @property
     def long_session_share(self) -> float | None:
-        """Share of sessions with over 30 turns; None where there are no sessions."""
+        """Share of the sessions with over 30 turns; None where there are no sessions."""
         return self.long_sessions / self.sessions if self.sessions else None
 
     @property
     def long_session_turn_share(self) -> float | None:
-        """Share of all turns that belong to sessions with over 30."""
-        lengths = np.arange(len(self.turns_per_session))
-        held = (lengths * self.turns_per_session)[LONG_SESSION_TURNS + 1 :].sum()
-        return float(held / self.turns) if self.turns else None
+        """Share of all turns that belong to sessions with over 30; None where there are none."""
+        turns = np.arange(len(self.turns_per_session)) * self.turns_per_session
+        return float(turns[LONG_SESSION_TURNS + 1 :].sum() / self.turns) if self.turns else None
 
     def session_turns_at(self, share: float) -> int | None:
-        """Turns that a ``share`` of the sessions do not exceed (0.5: the median)."""
+        """Number of turns that a ``share`` of the sessions do not exceed (0.5: the median)."""
         if not self.sessions:
             return None
-        below = np.cumsum(self.turns_per_session)
-        return int(np.searchsorted(below, share * self.sessions))
+        return int(np.searchsorted(np.cumsum(self.turns_per_session), share * self.sessions))
 
     @property
     def span(self) -> str:
@@ -217,16 +78,9 @@ class TraceReport(FileReport):
 
     def to_dict(self) -> dict[str, Any]:
         """The report as plain JSON values."""
-        return {
-            "files": list(self.files),
-            "format": self.format_id,
-            "format_label": self.format_label,
-            "format_reason": self.format_reason,
-            "rows_read": self.rows_read,
+        return super().to_dict() | {
             "turns": self.turns,
             "sessions": self.sessions,
-            "rows_repaired": self.count("repaired"),
-            "rows_refused": self.refused,
             "rows_unreadable": self.unreadable,
             "times": self.times,
             "span": self.span,
@@ -242,8 +96,6 @@ class TraceReport(FileReport):
             "turns_with_served_model": self.turns_with_model,
             "turns_with_served_region": self.turns_with_region,
             "turns_with_difficulty": self.turns_with_difficulty,
-            "guesses": list(self.guesses),
-            "findings": [one.to_dict() for one in self.findings],
         }
 
     def __str__(self) -> str:
@@ -267,8 +119,8 @@ def utc_text(time_s: float) -> str:
 
 
 def duration_text(duration_s: float) -> str:
-    """A duration in the unit that reads best."""
-    for unit, size in (("days", S_PER_DAY), ("hours", S_PER_HOUR), ("minutes", 60)):
-        if duration_s >= 2 * size:
-            return f"{duration_s / size:.1f} {unit}"
+    """A duration in the largest unit of which it has two or more."""
+    for unit, size_s in (("days", S_PER_DAY), ("hours", S_PER_HOUR), ("minutes", 60)):
+        if duration_s >= 2 * size_s:
+            return f"{duration_s / size_s:.1f} {unit}"
     return f"{duration_s:.0f} s"

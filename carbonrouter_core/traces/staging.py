@@ -23,13 +23,22 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from carbonrouter_core.errors import TraceError
+from carbonrouter_core.errors import ReadingError, TraceError
 from carbonrouter_core.progress import Progress, nobody_listens, part_of
 from carbonrouter_core.reading.database import connect
 from carbonrouter_core.reading.files import Source
+from carbonrouter_core.reading.findings import MAX_PLACES, Kind
 from carbonrouter_core.traces.importers import choose
-from carbonrouter_core.traces.importers.base import RAW, Importer, ImportOptions, Reading, Times
-from carbonrouter_core.traces.report import MAX_PLACES, Kind, TraceReport
+from carbonrouter_core.traces.importers.base import (
+    DIFFERING_TURN,
+    RAW,
+    SAME_TURN,
+    Importer,
+    ImportOptions,
+    Reading,
+    Times,
+)
+from carbonrouter_core.traces.report import TraceReport
 
 MAX_TOKENS = 1e8
 """More tokens than this in one turn is a wrong number, not a long prompt."""
@@ -150,9 +159,9 @@ def stage(
     """
     _sweep()
     sources = _sources(paths, names)
-    importer, reason = choose(sources[0], format_id)
     folder = Path(tempfile.mkdtemp(prefix=f"{_PREFIX}{os.getpid()}-"))
     try:
+        importer, reason = choose(sources[0], format_id)
         reading = Reading(options=options or ImportOptions())
         work = _Work(folder, importer, sources, reading)
         opened = connect(
@@ -169,6 +178,9 @@ def stage(
         (folder / "sort.duckdb").unlink(missing_ok=True)
         progress(1.0)
         return Staged(folder / "turns.parquet", report, importer.difficulty_source, folder)
+    except ReadingError as error:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise TraceError(str(error)) from error
     except (duckdb.Error, OSError) as error:
         shutil.rmtree(folder, ignore_errors=True)
         raise TraceError(
@@ -275,9 +287,7 @@ class _Work:
         def refuse(wrong: np.ndarray, reason: str) -> None:
             wrong = wrong & keep
             if wrong.any():
-                bad = lines[wrong]
-                places = (source.place(int(i)) for i in bad[:MAX_PLACES])
-                self.findings.add("refused", reason, places, len(bad))
+                self.findings.add_lines("refused", reason, source, lines[wrong])
                 keep[wrong] = False
 
         def numbers(name: str) -> tuple[np.ndarray, np.ndarray]:
@@ -321,9 +331,7 @@ class _Work:
             refuse(given & (values < 0), f"{self.file_times} is negative")
         if self.file_times == "start_s":
             epoch = keep & given & (values > MAX_START_S)
-            if epoch.any():
-                places = (source.place(int(i)) for i in lines[epoch][:MAX_PLACES])
-                self.findings.add("note", EPOCH_START, places, int(epoch.sum()))
+            self.findings.add_lines("note", EPOCH_START, source, lines[epoch])
         return table if keep.all() else table.filter(pa.array(keep))
 
     # --- Completing --------------------------------------------------------------------------
@@ -405,10 +413,8 @@ class _Work:
         for name in (*_NUMBERS, *_TEXTS, "time_s"):
             equal &= _repeats(table[name], nulls=True)
         twice, differing = same & equal, same & ~equal
-        reason = "the turn stands there twice with the same values; one is kept"
-        self._found("repaired", reason, table, twice)
-        reason = "this turn stands there twice with different values"
-        self._found("refused", reason, table, differing)
+        self._found("repaired", SAME_TURN, table, twice)
+        self._found("refused", DIFFERING_TURN, table, differing)
         return table.filter(pa.array(~same))
 
     def _order_kept(self, table: pa.Table, first: np.ndarray) -> None:

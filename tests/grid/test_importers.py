@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 from carbonrouter_core import IntensityError
-from carbonrouter_core.grid.importers import INTENSITY_IMPORTERS, is_intensity
+from carbonrouter_core.grid.importers import INTENSITY_IMPORTERS
 from carbonrouter_core.grid.importers.base import IntensityOptions
 from carbonrouter_core.grid.series import builtin_series, utc_text
 from carbonrouter_core.grid.staging import StagedIntensity, stage_intensity
@@ -254,7 +254,7 @@ def test_an_unknown_format_is_refused(tmp_path: Path) -> None:
 
 def test_traces_are_not_taken_for_carbon_intensity(shared_data: Path) -> None:
     files = [path for path in (shared_data / "formats").iterdir() if path.is_file()]
-    taken = {path.name for path in files if is_intensity(Source(path, path.name))}
+    taken = {path.name for path in files if INTENSITY_IMPORTERS.find(Source(path, path.name))}
     assert taken == {"electricity_maps_GB_hourly.csv", "electricity_maps_DE-LU_hourly.csv"}
 
 

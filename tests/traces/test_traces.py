@@ -237,7 +237,7 @@ def test_all_outputs_0_and_single_turns_give_plain_figures(tmp_path: Path) -> No
         path = tmp_path / "trace.csv"
         path.write_text(f"{HEADER}\n{text}")
         comparison = compare(Scenario(trace=str(path)))
-        for value in comparison.figures("carbonrouter").values():
+        for value in comparison.figures("carbonrouter-lookahead").values():
             assert value is None or np.isfinite(value)
 
 

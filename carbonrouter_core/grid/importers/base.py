@@ -11,7 +11,8 @@ import pandas as pd
 from carbonrouter_core.progress import Progress
 from carbonrouter_core.reading.columns import Wanted, read_columns
 from carbonrouter_core.reading.files import Source, json_values
-from carbonrouter_core.traces.report import Findings
+from carbonrouter_core.reading.findings import Findings
+from carbonrouter_core.reading.formats import Format
 
 COLUMNS = ("time", "zone", "lifecycle", "direct", "forecast", "estimated")
 """Columns of what an importer hands on, all as text, beside ``place``: where the row stands."""
@@ -61,15 +62,12 @@ class Rows:
     facts: dict[str, Fact] = field(default_factory=dict)
 
 
-@dataclass(frozen=True)
-class IntensityImporter:
+@dataclass(frozen=True, kw_only=True)
+class IntensityImporter(Format):
     """One format of carbon-intensity files."""
 
-    id: str
-    label: str
-    recognise: Callable[[Source], str | None]
-    """The reason for taking a file to be of this format; None if it is not."""
     read: Callable[[Source, Findings, Progress], Rows]
+    """The rows of a file; counts the rows it reads and reports what it drops."""
 
 
 def text_columns(
@@ -110,7 +108,7 @@ def documents(source: Source, findings: Findings) -> list[dict[str, Any]]:
     """All JSON objects of a file."""
 
     def broken(line: int, reason: str) -> None:
-        findings.add("unreadable", reason, [source.place(line)])
+        findings.add_line("unreadable", reason, source, line)
 
     return [value for _, value in json_values(source, broken)]
 

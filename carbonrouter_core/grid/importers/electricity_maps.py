@@ -12,8 +12,8 @@ from carbonrouter_core.grid.importers.base import (
 )
 from carbonrouter_core.progress import Progress
 from carbonrouter_core.reading.files import Source
+from carbonrouter_core.reading.findings import Findings
 from carbonrouter_core.reading.numbers import unit_in
-from carbonrouter_core.traces.report import Findings
 
 TIME = "datetime (utc)"
 
@@ -59,4 +59,9 @@ def _read(source: Source, findings: Findings, progress: Progress) -> Rows:
     return Rows(frame, facts)
 
 
-IMPORTER = IntensityImporter("electricity-maps", "Electricity Maps CSV", _recognise, _read)
+IMPORTER = IntensityImporter(
+    id="electricity-maps",
+    label="Electricity Maps CSV",
+    recognise=_recognise,
+    read=_read,
+)

@@ -15,9 +15,9 @@ from carbonrouter_core.grid.importers.base import (
 )
 from carbonrouter_core.progress import Progress
 from carbonrouter_core.reading.files import Source
+from carbonrouter_core.reading.findings import Findings
 from carbonrouter_core.reading.numbers import plain_name, unit_in
 from carbonrouter_core.reading.times import has_offset
-from carbonrouter_core.traces.report import Findings
 
 STARTS = (
     "time", "datetime", "date_time", "timestamp", "date", "start", "from", "start_utc", "time_utc",
@@ -126,4 +126,9 @@ def _read(source: Source, findings: Findings, progress: Progress) -> Rows:
     return Rows(text_columns(source, columns, findings, progress), facts)
 
 
-IMPORTER = IntensityImporter("own", "Table of time, zone and value", _recognise, _read)
+IMPORTER = IntensityImporter(
+    id="own",
+    label="Table of time, zone and value",
+    recognise=_recognise,
+    read=_read,
+)

@@ -20,7 +20,7 @@ from carbonrouter_core.grid.importers.base import (
 )
 from carbonrouter_core.progress import Progress
 from carbonrouter_core.reading.files import Source
-from carbonrouter_core.traces.report import Findings
+from carbonrouter_core.reading.findings import Findings
 
 HALF_HOUR_S = 1800
 ZONE = "GB"
@@ -94,5 +94,8 @@ def _row(item: dict[str, Any]) -> dict[str, Any]:
 
 
 IMPORTER = IntensityImporter(
-    "uk-carbon-intensity", "GB Carbon Intensity API (JSON or CSV)", _recognise, _read
+    id="uk-carbon-intensity",
+    label="GB Carbon Intensity API (JSON or CSV)",
+    recognise=_recognise,
+    read=_read,
 )

@@ -22,8 +22,8 @@ from carbonrouter_core.grid.importers.base import (
 from carbonrouter_core.grid.series import MAX_STEP_S, MIN_STEP_S
 from carbonrouter_core.progress import Progress
 from carbonrouter_core.reading.files import Source
+from carbonrouter_core.reading.findings import Findings
 from carbonrouter_core.reading.numbers import unit_in
-from carbonrouter_core.traces.report import Findings
 
 KINDS = {"moer": "marginal", "co2_moer": "marginal", "aoer": "average", "co2_aoer": "average"}
 
@@ -121,4 +121,9 @@ def _row(point: dict[str, Any], region: Any) -> dict[str, Any]:
     return {"time": point.get("point_time"), "direct": point.get("value"), "zone": region}
 
 
-IMPORTER = IntensityImporter("watttime", "WattTime (JSON or CSV)", _recognise, _read)
+IMPORTER = IntensityImporter(
+    id="watttime",
+    label="WattTime (JSON or CSV)",
+    recognise=_recognise,
+    read=_read,
+)

@@ -10,7 +10,8 @@ import pyarrow as pa
 
 from carbonrouter_core.progress import Progress, nobody_listens
 from carbonrouter_core.reading.files import Source
-from carbonrouter_core.traces.report import Findings
+from carbonrouter_core.reading.findings import Findings
+from carbonrouter_core.reading.formats import Format
 
 RAW = pa.schema(
     [
@@ -38,6 +39,9 @@ or time). ``ident``: the id of the request, where there is one: equal ones are d
 whole prompt, history included), from which history and new prompt are worked out; there a
 ``history_tokens`` says what leads the prompt where the log knows better than "all before".
 """
+
+SAME_TURN = "the turn stands there twice with the same values; one is kept"
+DIFFERING_TURN = "this turn stands there twice with different values"
 
 Times = Literal["start_utc", "t_s", "start_s", "clock", "none"]
 """What the times of a trace are: epoch seconds, seconds since the session's start, seconds since
@@ -67,16 +71,12 @@ class Reading:
     """What an importer carries from one file to the next."""
 
 
-@dataclass(frozen=True)
-class Importer:
+@dataclass(frozen=True, kw_only=True)
+class Importer(Format):
     """One format of trace files."""
 
-    id: str
-    label: str
     sessions: str
     """How the rows become sessions; shown in the report."""
-    recognise: Callable[[Source], str | None]
-    """The reason for taking a file to be of this format; None if it is not."""
     read: Callable[[Source, Reading], Iterator[pa.Table]]
     """Tables with columns of :data:`RAW`; counts the rows it reads and reports what it drops."""
     times: Callable[[Source], Times]

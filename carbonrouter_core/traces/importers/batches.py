@@ -6,13 +6,11 @@ import math
 from collections.abc import Iterator
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 
-from carbonrouter_core.reading.ahead import unreadable
 from carbonrouter_core.reading.files import Source
+from carbonrouter_core.reading.findings import Findings
 from carbonrouter_core.traces.importers.base import RAW
-from carbonrouter_core.traces.report import MAX_PLACES, Findings, Kind
 
 BATCH_ROWS = 16_384
 """Rows handed on at a time."""
@@ -42,15 +40,15 @@ class Batches:
 
     def refuse(self, line: int, reason: str) -> None:
         """Count a record as refused."""
-        self._findings.add("refused", reason, [self._source.place(line)])
+        self._findings.add_line("refused", reason, self._source, line)
 
     def broken(self, line: int, reason: str) -> None:
         """Count a record as unreadable."""
-        unreadable(self._source, self._findings, line, reason)
+        self._findings.unreadable(self._source, line, reason)
 
     def note(self, line: int, reason: str) -> None:
         """Note something about a record that is stored as it is."""
-        self._findings.add("note", reason, [self._source.place(line)])
+        self._findings.add_line("note", reason, self._source, line)
 
     def number(self, line: int, name: str, value: Any) -> float | None:
         """``value`` as a number; a record without one is refused."""
@@ -64,10 +62,3 @@ class Batches:
             return number
         self.refuse(line, f"{name} is {'empty' if value is None else 'not a number'}")
         return None
-
-
-def found(source: Source, findings: Findings, kind: Kind, reason: str, lines: np.ndarray) -> None:
-    """Count a finding about some lines, if there are any."""
-    if len(lines):
-        places = (source.place(int(line)) for line in lines[:MAX_PLACES])
-        findings.add(kind, reason, places, len(lines))

@@ -18,7 +18,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from carbonrouter_core.reading.ahead import chunks_ahead, parts_ahead, unreadable
+from carbonrouter_core.reading.ahead import chunks_ahead, parts_ahead
 from carbonrouter_core.reading.columns import (
     FIRST_TIME_S,
     LAST_TIME_S,
@@ -28,6 +28,7 @@ from carbonrouter_core.reading.columns import (
     parse_lines,
 )
 from carbonrouter_core.reading.files import Source, values_of
+from carbonrouter_core.reading.findings import Findings
 from carbonrouter_core.traces.conversations import (
     ASSUMED_GAP_S,
     MESSAGE,
@@ -36,8 +37,6 @@ from carbonrouter_core.traces.conversations import (
     turns_of,
 )
 from carbonrouter_core.traces.importers.base import Importer, Reading, always
-from carbonrouter_core.traces.importers.batches import found
-from carbonrouter_core.traces.report import Findings
 from carbonrouter_core.traces.tokens import token_counter
 
 Result = TypeVar("Result")
@@ -140,7 +139,7 @@ def read_chats(
         none = table["messages"].is_null().to_numpy()
         if none.any():
             lines = table["line"].to_numpy()[none]
-            found(source, own, "refused", f"{fields.messages} is not a list of messages", lines)
+            own.add_lines("refused", f"{fields.messages} is not a list of messages", source, lines)
             table = table.filter(pa.array(~none))
         return then(table, own)
 
@@ -162,7 +161,7 @@ def _json(source: Source, own: Findings, fields: Fields, first: int, chunk: byte
     parsed = parse_lines(chunk, fields.schema)
     if parsed is not None:
         return _chats(parsed, np.arange(first, first + parsed.num_rows), fields)
-    values = list(values_of(first, chunk, partial(unreadable, source, own)))
+    values = list(values_of(first, chunk, partial(own.unreadable, source)))
     return _one_by_one([line for line, _ in values], [value for _, value in values], fields)
 
 
@@ -285,20 +284,20 @@ def turn_tables(
         messages = Messages.of(pa.concat_arrays(chats["messages"].chunks))
     of_message = np.repeat(lines, np.diff(messages.offsets))
     reason = "a message without a known speaker is left out"
-    found(source, findings, "repaired", reason, of_message[messages.unknown])
+    findings.add_lines("repaired", reason, source, of_message[messages.unknown])
     turns = turns_of(messages)
     count = np.bincount(turns.conversation, minlength=len(lines))
     reason = "the conversation has no answered prompt and is left out"
-    found(source, findings, "note", reason, lines[count == 0])
+    findings.add_lines("note", reason, source, lines[count == 0])
     line = lines[turns.conversation]
     time_s = turns.time_s
     if timed:
         start_s = np.array(chats["time_s"].to_pandas(), np.float64)
         time_s, assumed = assume_times(turns, start_s)
         reason = f"the message has no time: taken {ASSUMED_GAP_S:.0f} s after the one before"
-        found(source, findings, "repaired", reason, line[assumed])
+        findings.add_lines("repaired", reason, source, line[assumed])
         wrong = (time_s < FIRST_TIME_S) | (time_s >= LAST_TIME_S)
-        found(source, findings, "refused", NO_DATE, line[wrong])
+        findings.add_lines("refused", NO_DATE, source, line[wrong])
     which = pa.array(turns.conversation)
     number = np.arange(len(line)) - np.repeat(np.cumsum(count) - count, count)
     yield pa.table(

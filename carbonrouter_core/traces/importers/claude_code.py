@@ -18,11 +18,11 @@ import pyarrow.compute as pc
 from carbonrouter_core.reading.ahead import chunks_ahead
 from carbonrouter_core.reading.columns import parse_lines
 from carbonrouter_core.reading.files import Source, values_of, whole_text
+from carbonrouter_core.reading.findings import Findings
 from carbonrouter_core.reading.int_lists import LIST, take_out
 from carbonrouter_core.traces.importers.base import Importer, Reading, always, lacks
-from carbonrouter_core.traces.importers.batches import Batches, found
+from carbonrouter_core.traces.importers.batches import Batches
 from carbonrouter_core.traces.importers.blocks import shared_with_row_before
-from carbonrouter_core.traces.report import Findings
 
 DEFAULT_BLOCK_TOKENS = 64
 """Tokens of a hashed block where the file does not say."""
@@ -102,7 +102,7 @@ def _whole_chunk(source: Source, own: Findings, first: int, chunk: bytes) -> pa.
     ]
     none = np.sort(np.r_[lines, lines[record[of_agent]]][empty])
     reason = "the session has no requests and is left out"
-    found(source, own, "note", reason, none)
+    own.add_lines("note", reason, source, none)
 
     # the sessions of the records, then those of their agents, which stand among their requests
     number = np.cumsum(agent) - 1 + len(lines)

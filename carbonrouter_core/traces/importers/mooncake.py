@@ -16,11 +16,11 @@ from numba import njit
 
 from carbonrouter_core.reading.ahead import chunks_ahead
 from carbonrouter_core.reading.files import Source, values_of
+from carbonrouter_core.reading.findings import Findings
 from carbonrouter_core.reading.int_lists import LIST, parse_with_lists
 from carbonrouter_core.traces.importers.base import Importer, Reading, always, lacks
-from carbonrouter_core.traces.importers.batches import Batches, found
+from carbonrouter_core.traces.importers.batches import Batches
 from carbonrouter_core.traces.importers.blocks import block_number
-from carbonrouter_core.traces.report import Findings
 from carbonrouter_core.units import MS_PER_S
 
 BLOCK_TOKENS = 512
@@ -65,7 +65,7 @@ def _read(source: Source, reading: Reading) -> Iterator[pa.Table]:
     for some in chunks_ahead(source, reading.findings, reading.progress, requests):
         begins, history, branches = heads.follow(some)
         reason = "the request branches off an earlier one: a session of its own"
-        found(source, reading.findings, "note", reason, some.line[branches])
+        reading.findings.add_lines("note", reason, source, some.line[branches])
         session = np.char.add(f"request-{source.number}-", begins.astype(str))
         yield pa.table(
             {

@@ -102,9 +102,7 @@ def _read(source: Source, reading: Reading) -> Iterator[pa.Table]:
         empty = table["history_tokens"].is_null().to_numpy()
         if "history_tokens" in names and empty.any():
             lines = table["line"].to_numpy()[empty]
-            reading.findings.add(
-                "refused", "history_tokens is empty", (source.place(int(i)) for i in lines)
-            )
+            reading.findings.add_lines("refused", "history_tokens is empty", source, lines)
             table = table.filter(pa.array(np.logical_not(empty)))
         yield table.rename_columns({"turn": "order"})
 

@@ -16,7 +16,14 @@ import pyarrow.compute as pc
 
 from carbonrouter_core.reading.columns import Wanted, read_columns
 from carbonrouter_core.reading.files import Source
-from carbonrouter_core.traces.importers.base import Importer, Reading, always, lacks
+from carbonrouter_core.traces.importers.base import (
+    DIFFERING_TURN,
+    SAME_TURN,
+    Importer,
+    Reading,
+    always,
+    lacks,
+)
 
 _NONE = -1
 _ROOTS = ("-1", "", "None")
@@ -49,13 +56,8 @@ def _read(source: Source, reading: Reading) -> Iterator[pa.Table]:
     time_s = _floats(table, "time_s")
     session, history = _paths(table, parent, keep, time_s)
     branches = keep & ~np.isnan(history)
-    if branches.any():
-        lines = table["line"].to_numpy()[branches]
-        reading.findings.add(
-            "note",
-            "the request branches off an earlier one: a session that begins with the shared path",
-            (source.place(int(line)) for line in lines),
-        )
+    reason = "the request branches off an earlier one: a session that begins with the shared path"
+    reading.findings.add_lines("note", reason, source, table["line"].to_numpy()[branches])
     for first in range(0, n, 65_536):
         rows = np.flatnonzero(keep[first : first + 65_536]) + first
         yield pa.table(
@@ -84,27 +86,15 @@ def _links(source: Source, reading: Reading, table: pa.Table) -> tuple[np.ndarra
         figures = table.select(["parent", "time_s", "input_tokens", "output_tokens"])
         first = figures.take(pa.array(row_of[codes[rows]])).to_pandas().to_numpy()
         equal = (figures.take(pa.array(rows)).to_pandas().to_numpy() == first).all(1)
-        for kind, reason, which in (
-            ("repaired", "the turn stands there twice with the same values; one is kept", equal),
-            ("refused", "this turn stands there twice with different values", ~equal),
-        ):
-            if which.any():
-                reading.findings.add(
-                    kind,  # type: ignore[arg-type]
-                    reason,
-                    (source.place(int(lines[i])) for i in rows[which]),
-                )
+        reading.findings.add_lines("repaired", SAME_TURN, source, lines[rows[equal]])
+        reading.findings.add_lines("refused", DIFFERING_TURN, source, lines[rows[~equal]])
     wanted = table["parent"].fill_null("")
     at = pc.index_in(wanted, value_set=names).fill_null(_NONE).to_numpy()
     parent = np.where(at >= 0, row_of[np.maximum(at, 0)], _NONE)
     root = pc.is_in(wanted, value_set=pa.array(_ROOTS)).to_numpy(zero_copy_only=False)
     lost = (at < 0) & ~root & ~again
-    if lost.any():
-        reading.findings.add(
-            "repaired",
-            "its parent is not in the file: a new session",
-            (source.place(int(line)) for line in lines[lost]),
-        )
+    reason = "its parent is not in the file: a new session"
+    reading.findings.add_lines("repaired", reason, source, lines[lost])
     parent[again] = -2
     return codes, parent
 
@@ -127,10 +117,7 @@ def _sound(
         (circle, "its parents lead back to itself, in a circle"),
         (early & ~circle, "its parent is later than the request itself"),
     ):
-        if wrong.any():
-            reading.findings.add(
-                "refused", reason, (source.place(int(line)) for line in lines[wrong])
-            )
+        reading.findings.add_lines("refused", reason, source, lines[wrong])
     keep: np.ndarray = ~circle & (parent != -2)
     return keep
 

@@ -16,11 +16,11 @@ import pyarrow.compute as pc
 
 from carbonrouter_core.reading.ahead import chunks_ahead
 from carbonrouter_core.reading.files import Source, values_of, whole_text
+from carbonrouter_core.reading.findings import Findings
 from carbonrouter_core.reading.int_lists import LIST, parse_with_lists
 from carbonrouter_core.traces.importers.base import Importer, Reading, always, lacks
 from carbonrouter_core.traces.importers.batches import Batches
 from carbonrouter_core.traces.importers.blocks import Latest, block_number, joined_lists
-from carbonrouter_core.traces.report import Findings
 
 _PARTS = ("sys_prompt", "passages_ids", "history", "web_search", "user_input")
 _NUMBERS = ("timestamp", "input_length", "output_length")

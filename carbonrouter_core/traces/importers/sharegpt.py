@@ -15,11 +15,10 @@ import pyarrow.compute as pc
 
 from carbonrouter_core.reading.ahead import parts_ahead
 from carbonrouter_core.reading.files import Source
+from carbonrouter_core.reading.findings import Findings
 from carbonrouter_core.traces.conversations import Messages
 from carbonrouter_core.traces.importers.base import Importer, Reading, always
-from carbonrouter_core.traces.importers.batches import found
 from carbonrouter_core.traces.importers.chats import Fields, read_chats, turn_tables
-from carbonrouter_core.traces.report import Findings
 
 HELD_BYTES = 64 * 2**20
 """Records held while parts of their conversations may still come."""
@@ -87,7 +86,7 @@ def _joined(
     lines = chats["line"].to_numpy()
     late = np.array([hash(chat) in closed for chat in chats["chat"].to_pylist()])
     reason = "a part far from the rest of its chat: a session of its own"
-    found(source, reading.findings, "repaired", reason, lines[late])
+    reading.findings.add_lines("repaired", reason, source, lines[late])
     chat = pc.if_else(pa.array(late), chats["name"], chats["chat"]).combine_chunks()
     closed.update(map(hash, chat.unique().to_pylist()))
     code = _codes(chat)
@@ -102,9 +101,9 @@ def _joined(
     again[1:] = (np.diff(of_message[order]) == 0) & (np.diff(place[order]) == 0)
     reason = "a message that an earlier part had too; the first is kept"
     line_of = np.repeat(lines, lengths)
-    found(source, reading.findings, "repaired", reason, line_of[np.sort(order[again])])
+    reading.findings.add_lines("repaired", reason, source, line_of[np.sort(order[again])])
     reason = "a message without a known speaker is left out"
-    found(source, reading.findings, "repaired", reason, line_of[messages.unknown])
+    reading.findings.add_lines("repaired", reason, source, line_of[messages.unknown])
     rows = order[~again]
     offsets = np.r_[0, np.cumsum(np.bincount(of_message[rows], minlength=code.max() + 1))]
     _, first = np.unique(code, return_index=True)

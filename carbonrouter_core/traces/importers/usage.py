@@ -18,7 +18,6 @@ import pyarrow.compute as pc
 from carbonrouter_core.reading.columns import Wanted, read_columns
 from carbonrouter_core.reading.files import Source
 from carbonrouter_core.traces.importers.base import Importer, Reading, always
-from carbonrouter_core.traces.report import MAX_PLACES
 
 _PROMPT = ("usage.prompt_tokens", "usage.input_tokens", "prompt_tokens")
 _OUTPUT = ("usage.completion_tokens", "usage.output_tokens", "completion_tokens")
@@ -76,12 +75,11 @@ def _read(source: Source, reading: Reading) -> Iterator[pa.Table]:
     for table in read_columns(source, wanted, reading.findings, reading.progress):
         alone = table["session"].is_null()
         if pc.any(alone).as_py():
-            places = table["line"].to_numpy()[alone.to_numpy()]
-            reading.findings.add(
+            reading.findings.add_lines(
                 "note",
                 "the record names no session: the request is a session of its own",
-                (source.place(int(line)) for line in places[:MAX_PLACES]),
-                len(places),
+                source,
+                table["line"].to_numpy()[alone.to_numpy()],
             )
             own = pa.array(
                 np.char.add(f"request-{source.number}-", table["line"].to_numpy().astype(str))

@@ -29,19 +29,18 @@ from carbonrouter_core.grid.series import IntensityTable
 from carbonrouter_core.quality.prompt_difficulty import difficulty_of_text, text_of_prompt
 from carbonrouter_core.replay.charging import charge_rows
 from carbonrouter_core.replay.world import Prepared, prepare
-from carbonrouter_core.routing import feasibility, kv_cache
+from carbonrouter_core.routing import feasibility
 from carbonrouter_core.routing.decide import decide
 from carbonrouter_core.routing.kernel import (
     NOTE,
     SESSION,
     Rules,
     Turn,
-    note_prompt,
-    open_session,
     predicted_output,
     required_theta,
 )
 from carbonrouter_core.routing.policies import CODES, ROUTER, policy, reasons
+from carbonrouter_core.routing.session import begin_turn, end_turn, open_session
 from carbonrouter_core.scenario import Scenario
 from carbonrouter_core.traces.schema import session_key
 from carbonrouter_core.words.names import unknown
@@ -221,7 +220,7 @@ class CarbonRouter:
         # one turn at a time is decided, in these
         n = len(deployments)
         self._note = np.zeros(1, NOTE)
-        self._cached, self._last_s = np.zeros(n), np.zeros(n)
+        self._cached, self._last_s, self._reported = np.zeros(n), np.zeros(n), np.empty(n)
         self._carbon_g, self._g_per_j = np.zeros(n), np.zeros(len(self._regions))
         self._warm_up()
 
@@ -255,12 +254,6 @@ class CarbonRouter:
             session = known or self._open(turn.session, start_s)
             self._sessions.move_to_end(turn.session)
             self._scatter(session)
-            kv_cache.begin_turn(
-                self._cached, self._last_s, history, start_s, self.prepared.rules.idle_s
-            )
-            for deployment, tokens in turn.cached_tokens.items():
-                self._cached[deployment] = tokens
-                self._last_s[deployment] = start_s
             decision = self._decide(turn, session.row, history, user, difficulty, intensity)
             self._gather(session)
             session.last_start_s = start_s
@@ -298,19 +291,17 @@ class CarbonRouter:
                     f"cached_tokens is {cached_tokens}; the turn's history has {history:,} "
                     "tokens. Report at most those: what is shared beyond them is new here."
                 )
-            record = self._records[known.row]
-            record["output_tokens"] += output_tokens
             known.seen_tokens = history + prompt + output_tokens
             known.pending = None
-            if deployment is None:
-                return
-            record["current"] = deployment
             self._scatter(known)
-            kv_cache.end_turn(
+            _end(
+                self._records,
+                known.row,
                 self._cached,
                 self._last_s,
-                deployment,
-                known.seen_tokens,
+                -1 if deployment is None else deployment,
+                float(known.seen_tokens),
+                float(output_tokens),
                 known.last_start_s,
                 self.prepared.rules.copies_all,
             )
@@ -404,7 +395,7 @@ class CarbonRouter:
         if (old := self._sessions.pop(name, None)) is not None:
             self._free.append(old.row)
         session = _Session(self._free.pop(), start_s)
-        _open(self._records, session.row, session_key(name) >> 1)
+        _open(self._records, session.row, self._cached, session_key(name) >> 1)
         self._sessions[name] = session
         return session
 
@@ -445,6 +436,9 @@ class CarbonRouter:
         intensity: np.ndarray,
     ) -> Decision:
         prepared, prompt = self.prepared, turn.new_prompt_tokens
+        self._reported[:] = -1.0
+        for deployment, tokens in turn.cached_tokens.items():
+            self._reported[deployment] = tokens
         chosen, output, context = _route(
             self._code,
             prepared.deployments.fleet,
@@ -452,6 +446,7 @@ class CarbonRouter:
             self._records,
             row,
             self._note,
+            float(turn.start_s),
             float(history),
             float(prompt),
             -1.0 if turn.context_tokens is None else float(turn.context_tokens),
@@ -459,6 +454,8 @@ class CarbonRouter:
             difficulty,
             user,
             self._cached,
+            self._last_s,
+            self._reported,
             intensity,
             self._g_per_j,
             self._carbon_g,
@@ -491,7 +488,6 @@ class CarbonRouter:
         turn = LiveTurn(name, 0.0, 0, region, difficulty)
         self._table.of_all(float(self._table.start_s.max()))
         session = self._open(name, 0.0)
-        kv_cache.begin_turn(self._cached, self._last_s, 0, 0.0, self.prepared.rules.idle_s)
         self._decide(turn, session.row, 0, user, difficulty, np.ones(len(self._regions)))
         session.pending = (0, 0)
         self.observe(name, 0, 0, 0)
@@ -521,8 +517,23 @@ def _number(name: str, value: object, error: type[InputError] = TurnError) -> fl
 
 
 @jit
-def _open(records: Array, row: int, start_at: int) -> None:
-    open_session(records[row], start_at)
+def _open(records: Array, row: int, cached: Array, start_at: int) -> None:
+    open_session(records[row], cached, start_at)
+
+
+@jit
+def _end(
+    records: Array,
+    row: int,
+    cached: Array,
+    last_s: Array,
+    deployment: int,
+    context: float,
+    output: float,
+    start_s: float,
+    copies_all: bool,
+) -> None:
+    end_turn(records[row], cached, last_s, deployment, context, output, start_s, copies_all)
 
 
 @jit
@@ -533,6 +544,7 @@ def _route(
     records: Array,
     row: int,
     notes: Array,
+    start_s: float,
     history: float,
     prompt: float,
     context: float,
@@ -540,13 +552,22 @@ def _route(
     difficulty: float,
     user: int,
     cached: Array,
+    last_s: Array,
+    reported: Array,
     intensity: Array,
     g_per_j: Array,
     carbon_g: Array,
 ) -> tuple[int, float, float]:
-    """Count the turn and decide it: (deployment, predicted output, what had to fit)."""
+    """Begin the turn and decide it: (deployment, predicted output, what had to fit).
+
+    ``reported`` (D,): cached tokens by the backends' own account, below 0 where none is given.
+    """
     session: Record = records[row]
-    note_prompt(rules, session, prompt, difficulty)
+    begin_turn(rules, session, cached, last_s, history, prompt, difficulty, start_s, False)
+    for d in range(reported.size):
+        if reported[d] >= 0.0:
+            cached[d] = reported[d]
+            last_s[d] = start_s
     output = predicted_output(rules, session)
     if context < 0.0:
         context = history + prompt + max(output, max_tokens)

@@ -10,9 +10,8 @@ import pytest
 
 from carbonrouter_core import CarbonRouter, LiveTurn, Scenario, prepare, run_policy
 from carbonrouter_core.errors import InputError, IntensityError, ScenarioError, TurnError
-from carbonrouter_core.live import _route
+from carbonrouter_core.live import _end, _open, _route
 from carbonrouter_core.replay.world import Prepared
-from carbonrouter_core.routing import kv_cache
 
 START_S = 1_715_558_400.0  # 2024-05-13T00:00Z, the start of the default window
 
@@ -323,7 +322,7 @@ def test_a_session_too_old_is_forgotten_even_if_it_comes_back(prepared: Prepared
 
 def test_nothing_is_left_to_compile_for_the_first_turn(prepared: Prepared) -> None:
     router = CarbonRouter(prepared)
-    compiled = [_route, kv_cache.begin_turn, kv_cache.end_turn]
+    compiled = [_open, _route, _end]
     before = [len(function.signatures) for function in compiled]
     router.observe("s", router.route(turn(at_s=0)).deployment, 0, 10)
     router.route(turn(at_s=5, history_tokens=7, cached_tokens={0: 3}, max_tokens=9))

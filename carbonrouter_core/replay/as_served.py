@@ -254,9 +254,7 @@ def follow(
             kv_cache.begin_turn(cached, last_s, h, start_s[i], idle_s)
             home[i] = kv_cache.home(cached)
             d = deployment[i]
-            if d < 0:
-                if not copies_all:  # it was served elsewhere, where the latest copy now is
-                    cached[:] = 0.0
-                continue
-            cached_tokens[i] = min(observed[i], history[i]) if observed[i] >= 0 else int(cached[d])
+            if d >= 0:
+                known = observed[i] >= 0
+                cached_tokens[i] = min(observed[i], history[i]) if known else int(cached[d])
             kv_cache.end_turn(cached, last_s, d, float(context[i]), start_s[i], copies_all)

@@ -10,17 +10,10 @@ import numpy as np
 from carbonrouter_core.compiled import Array, jit
 from carbonrouter_core.fleet.deployments import Fleet
 from carbonrouter_core.progress import Progress, nobody_listens
-from carbonrouter_core.routing import kv_cache
 from carbonrouter_core.routing.decide import decide
-from carbonrouter_core.routing.kernel import (
-    NOTE,
-    SESSION,
-    Rules,
-    Turn,
-    note_prompt,
-    open_session,
-)
+from carbonrouter_core.routing.kernel import NOTE, SESSION, Rules, Turn
 from carbonrouter_core.routing.policies import CODES, Policy, optimum
+from carbonrouter_core.routing.session import begin_turn, end_turn, open_session
 from carbonrouter_core.traces.placement import PlacedTrace
 
 UNSERVED = -1
@@ -212,19 +205,14 @@ def _replay(
     g_per_j = np.empty(fleet.pue.size)
     session, note = sessions[0], notes[0]
     for s in range(first_session, end_session):
-        cached[:] = 0.0
-        open_session(session, turns.start_at[s])
+        open_session(session, cached, turns.start_at[s])
         for i in range(turns.offsets[s], turns.offsets[s + 1]):
             h, p, o = float(turns.history[i]), float(turns.prompt[i]), float(turns.output[i])
-            now_s = turns.start_s[i]
-            if free_history:
-                cached[:] = h
-            else:
-                kv_cache.begin_turn(cached, last_s, h, now_s, rules.idle_s)
-            note_prompt(rules, session, p, turns.difficulty[i])
+            difficulty, now_s = turns.difficulty[i], turns.start_s[i]
+            begin_turn(rules, session, cached, last_s, h, p, difficulty, now_s, free_history)
             if plan.size:
                 session.planned = plan[i]
-            turn = Turn(h, p, o, h + p + o, turns.difficulty[i], turns.user[i])
+            turn = Turn(h, p, o, h + p + o, difficulty, turns.user[i])
             d = decide(
                 code,
                 knows_output,
@@ -238,18 +226,15 @@ def _replay(
                 carbon_g,
                 note,
             )
-            session.output_tokens += o
             out.wanted[i] = note.wanted
             out.home[i] = note.home
             out.reason[i] = note.reason
-            if d < 0:
-                continue
-            out.deployment[i] = d
-            out.cached_tokens[i] = int(cached[d])
-            out.missed_ceiling[i] = note.missed_ceiling
-            out.p_back[i] = note.p_back
-            out.saving_g[i] = note.saving_g
-            out.rebuild_g[i] = note.rebuild_g
-            out.next_gain_g[i] = note.next_gain_g
-            session.current = d
-            kv_cache.end_turn(cached, last_s, d, h + p + o, now_s, rules.copies_all)
+            if d >= 0:
+                out.deployment[i] = d
+                out.cached_tokens[i] = int(cached[d])
+                out.missed_ceiling[i] = note.missed_ceiling
+                out.p_back[i] = note.p_back
+                out.saving_g[i] = note.saving_g
+                out.rebuild_g[i] = note.rebuild_g
+                out.next_gain_g[i] = note.next_gain_g
+            end_turn(session, cached, last_s, d, h + p + o, o, now_s, rules.copies_all)

@@ -27,11 +27,10 @@ from carbonrouter_core.routing.kernel import (
     SESSION,
     Rules,
     Turn,
-    note_prompt,
-    open_session,
     required_theta,
 )
-from carbonrouter_core.routing.policies import AS_SERVED, lookahead, reasons
+from carbonrouter_core.routing.policies import lookahead, reasons
+from carbonrouter_core.routing.session import begin_turn, end_turn, open_session
 
 HELD_REASONS = (reasons.HELD, reasons.AHEAD_STAYED)
 """Turns that stayed although another candidate was cheaper now."""
@@ -200,13 +199,12 @@ def tell(
         raise InputError(f"Turns {first} to {end} are not there: the session has {turns_in_all:,}.")
     whole, until = slice(start, start + turns_in_all), slice(start, start + end)
     rows = slice(start + first, start + end)
-    as_served = run.policy.id == AS_SERVED.id
     decisions = Decisions(*(column[rows] for column in run.decisions))
     charges = Charges(**{f.name: getattr(run.charges, f.name)[rows] for f in fields(Charges)})
     history, prompt = trace.history_tokens[rows], trace.new_prompt_tokens[rows]
     output, difficulty = trace.output_tokens[rows], placed.difficulty[rows]
     user = placed.user[rows]
-    known = prepared.intensity if run.policy.knows_output else prepared.known_intensity
+    known = prepared.intensity_seen_by(run.policy)
     deployment = run.decisions.deployment[whole]
     n, n_deployments = len(output), len(fleet.pair)
     seen = _Seen(
@@ -219,9 +217,9 @@ def tell(
     _look_again(
         run.policy.knows_output,
         run.policy.free_history,
-        run.policy.id == "carbonrouter-lookahead",
+        run.policy.looks_ahead,
         fleet,
-        as_served and not prepared.rules.copies_all,
+        run.policy.from_log,
         prepared.rules_for(run.policy.id),
         trace.history_tokens[until].astype(np.float64),
         trace.new_prompt_tokens[until].astype(np.float64),
@@ -235,7 +233,7 @@ def tell(
         first,
         seen,
     )
-    if as_served:  # the log may say what was cached where it was served
+    if run.policy.from_log:  # the log may say what was cached where it was served
         served = np.flatnonzero(decisions.served)
         seen.cached[served, decisions.deployment[served]] = decisions.cached_tokens[served]
     carbon_g = run.charges.carbon_g[whole]
@@ -327,7 +325,7 @@ def _look_again(
     free_history: bool,
     looks_ahead: bool,
     fleet: Fleet,
-    forgets: bool,
+    served_elsewhere: bool,
     rules: Rules,
     history: Array,
     prompt: Array,
@@ -342,21 +340,17 @@ def _look_again(
     seen: _Seen,
 ) -> None:
     """Price the candidates of each turn from ``first`` on again, given where the turns before it
-    were served. ``forgets``: a turn that no deployment here serves takes the only copy along.
+    were served. ``served_elsewhere``: a turn that no deployment here served was served by another.
     """
     n_deployments = fleet.pair.size
     cached = np.zeros(n_deployments)
     last_s = np.zeros(n_deployments)
     g_per_j = np.empty(fleet.pue.size)
     session = sessions[0]
-    open_session(session, 0)
+    open_session(session, cached, 0)
     for i in range(deployment.size):
         h, p, o = history[i], prompt[i], output[i]
-        if free_history:
-            cached[:] = h
-        else:
-            kv_cache.begin_turn(cached, last_s, h, start_s[i], rules.idle_s)
-        note_prompt(rules, session, p, difficulty[i])
+        begin_turn(rules, session, cached, last_s, h, p, difficulty[i], start_s[i], free_history)
         d = deployment[i]
         if i >= first:
             row = i - first
@@ -386,9 +380,6 @@ def _look_again(
                     seen.carbon_g[row],
                     seen.to_come_g[row],
                 )
-        session.output_tokens += o
-        if d >= 0:
-            session.current = d
+        end_turn(session, cached, last_s, d, h + p + o, o, start_s[i], rules.copies_all)
+        if d < 0 and served_elsewhere:
             kv_cache.end_turn(cached, last_s, d, h + p + o, start_s[i], rules.copies_all)
-        elif forgets:
-            cached[:] = 0.0

@@ -13,11 +13,9 @@ from carbonrouter_core.routing import kv_cache
 from carbonrouter_core.routing.kernel import (
     Rules,
     Turn,
-    apply_ceiling,
     carbon_per_joule,
     predicted_output,
-    price,
-    required_theta,
+    price_feasible,
 )
 from carbonrouter_core.routing.policies import choose, reasons
 
@@ -47,13 +45,8 @@ def price_candidates(
             turn.difficulty,
             turn.user,
         )
-    needed = required_theta(fleet, rules, turn)
     carbon_per_joule(fleet, intensity, g_per_j)
-    price(fleet, rules, turn, needed, cached, g_per_j, carbon_g)
-    missed = False
-    if rules.latency_ceiling_ms < np.inf:
-        missed = apply_ceiling(fleet, rules, turn, cached, carbon_g)
-    return turn, missed
+    return turn, price_feasible(fleet, rules, turn, cached, g_per_j, carbon_g)
 
 
 @jit_borrowing

@@ -2,7 +2,7 @@
 
 Everything a decision depends on is in four values: the :class:`~.deployments.Fleet`, the
 :class:`Rules` of the scenario, the :class:`Turn`, and the state of the session (its caches
-and a :data:`SESSION` record). ``simulation`` loops over it, ``router`` calls it turn by turn.
+and a :data:`SESSION` record), which :mod:`.session` carries from turn to turn.
 """
 
 from __future__ import annotations
@@ -294,6 +294,20 @@ def apply_ceiling(fleet: Fleet, rules: Rules, turn: Turn, cached: Array, carbon_
 
 
 @jit_borrowing
+def price_feasible(
+    fleet: Fleet, rules: Rules, turn: Turn, cached: Array, g_per_j: Array, carbon_g: Array
+) -> bool:
+    """Fill ``carbon_g`` (D,) with the carbon of ``turn``, infinite where it may not go.
+
+    True if no candidate was within the latency ceiling.
+    """
+    price(fleet, rules, turn, required_theta(fleet, rules, turn), cached, g_per_j, carbon_g)
+    if rules.latency_ceiling_ms < np.inf:
+        return apply_ceiling(fleet, rules, turn, cached, carbon_g)
+    return False
+
+
+@jit_borrowing
 def cheapest(carbon_g: Array) -> int:
     """The first deployment of least carbon; -1 where none is feasible."""
     best, least = -1, np.inf
@@ -315,33 +329,3 @@ def predicted_output(rules: Rules, session: Record) -> float:
     """ô: training mean and the session's outputs so far, equally weighted a turn."""
     before = session.turns - 1
     return (rules.mean_output_tokens + session.output_tokens) / (1.0 + before)
-
-
-@jit_borrowing
-def open_session(session: Record, start_at: int) -> None:
-    """Set the running figures to those of a session before its first turn."""
-    session.turns = 0
-    session.current = -1
-    session.planned = -1
-    session.output_tokens = 0.0
-    session.later_prompt_tokens = 0.0
-    session.later_prompt_logs = 0.0
-    session.difficulty = 0.0
-    session.recent_turns = 0.0
-    session.recent_difficulty = 0.0
-    session.recent_squares = 0.0
-    session.start_at = start_at
-
-
-@jit_borrowing
-def note_prompt(rules: Rules, session: Record, prompt_tokens: float, difficulty: float) -> None:
-    """Count a turn that begins into the running figures of its session."""
-    if session.turns > 0:
-        session.later_prompt_tokens += prompt_tokens
-        session.later_prompt_logs += math.log1p(prompt_tokens)
-    session.turns += 1
-    session.difficulty += difficulty
-    memory = rules.difficulty_memory
-    session.recent_turns = memory * session.recent_turns + 1.0
-    session.recent_difficulty = memory * session.recent_difficulty + difficulty
-    session.recent_squares = memory * session.recent_squares + difficulty * difficulty

@@ -39,12 +39,13 @@ def end_turn(
     """Note that a turn was served: ``deployment`` now holds its whole context.
 
     With ``copies_all`` the other deployments keep what they have until it expires, else
-    only this one keeps anything.
+    only this one keeps anything. ``deployment`` -1: none of these, where a log names another.
     """
     if not copies_all:
         cached[:] = 0
-    cached[deployment] = context_tokens
-    last_s[deployment] = start_s
+    if deployment >= 0:
+        cached[deployment] = context_tokens
+        last_s[deployment] = start_s
 
 
 @jit_borrowing

@@ -18,9 +18,10 @@ from carbonrouter_core import BASELINE, POLICIES, ScenarioError, run_policy
 from carbonrouter_core.fleet.catalog import Catalog
 from carbonrouter_core.quality.item_response import ability_from_accuracy
 from carbonrouter_core.replay.world import Prepared
-from carbonrouter_core.routing.kernel import SESSION, note_prompt, open_session
+from carbonrouter_core.routing.kernel import SESSION
 from carbonrouter_core.routing.policies import policy, reasons
 from carbonrouter_core.routing.policies.lookahead import typical_turn
+from carbonrouter_core.routing.session import begin_turn, open_session
 from tests.hand_made import Costs, T, as_mg, make_catalog, make_trace, make_world, served_by
 
 NORTH_SOUTH = {"north": 1.0, "south": 1.0}
@@ -537,20 +538,24 @@ def test_a_typical_turn_is_drawn_from_all_sessions_to_its_own() -> None:
         mean_output_tokens=300.0,
         output_correlation=0.5,
     )
-    session = np.zeros(1, SESSION)[0]
-    open_session(session, 0)
-    note_prompt(rules, session, 5_000, 0.0)  # a first prompt says nothing of those to come
+    session, cached, last_s = np.zeros(1, SESSION)[0], np.zeros(1), np.zeros(1)
+
+    def begin(prompt: int) -> None:
+        begin_turn(rules, session, cached, last_s, 0.0, float(prompt), 0.0, 0.0, False)
+
+    open_session(session, cached, 0)
+    begin(5_000)  # a first prompt says nothing of those to come
     assert typical_turn(rules, session) == pytest.approx((99.0, 300.0))
     # Two turns on: prompts of 9 and 999 tokens, ln(1 + tokens) ln 10 and ln 1,000, mean ln 100;
     # own weight 2 x 0.25 / 1.25 = 0.4. Outputs 100 and 50, mean 75, own weight 1 / 1.5 = 2/3.
     for prompt, output in ((9, 100), (999, 50)):
         session["output_tokens"] += output
-        note_prompt(rules, session, prompt, 0.0)
+        begin(prompt)
     assert typical_turn(rules, session) == pytest.approx((99.0, 300 - 225 * 2 / 3))
     # One of a million - 1 more: the arithmetic mean would be 333,669, the typical prompt is
     # exp((1 - w) ln 100 + w (ln 10^10) / 3) - 1 with w = 3 x 0.25 / 1.5 = 1/2
     session["output_tokens"] += 75
-    note_prompt(rules, session, 10**6 - 1, 0.0)
+    begin(10**6 - 1)
     typical = math.exp(0.5 * math.log(100) + 0.5 * math.log(10 * 1000 * 10**6) / 3) - 1
     assert typical_turn(rules, session)[0] == pytest.approx(typical)
 

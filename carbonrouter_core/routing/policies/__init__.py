@@ -45,6 +45,8 @@ class Policy:
     """Finds the whole history cached everywhere, and is charged so."""
     knows_future: bool = False
     """Told the whole session beforehand; solved by :mod:`.optimum`, not turn by turn."""
+    looks_ahead: bool = False
+    """Weighs what it expects of the turns that follow (:mod:`.lookahead`)."""
     raises_floors: bool = False
     """Raises the quality floor of user regions by the scenario's ``fairness_weight``."""
     from_log: bool = False
@@ -82,6 +84,7 @@ _ALL = (
         dark_colour="#1FB58A",
         short="Look-ahead",
         in_text="CarbonRouter with look-ahead",
+        looks_ahead=True,
     ),
     Policy(
         "faircarbon",

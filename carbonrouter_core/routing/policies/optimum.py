@@ -30,9 +30,9 @@ from carbonrouter_core.routing import kv_cache
 from carbonrouter_core.routing.kernel import (
     Rules,
     Turn,
-    apply_ceiling,
     carbon_per_joule,
     price,
+    price_feasible,
     required_theta,
 )
 from carbonrouter_core.routing.policies import reasons
@@ -127,16 +127,6 @@ def _turn(future: Future, i: int) -> Turn:
 
 
 @jit
-def _feasible_g(
-    fleet: Fleet, rules: Rules, turn: Turn, cached: Array, g_per_j: Array, carbon_g: Array
-) -> None:
-    """Fill ``carbon_g`` (D,) with the carbon of a turn, infinite where it may not go."""
-    price(fleet, rules, turn, required_theta(fleet, rules, turn), cached, g_per_j, carbon_g)
-    if rules.latency_ceiling_ms < np.inf:
-        apply_ceiling(fleet, rules, turn, cached, carbon_g)
-
-
-@jit
 def least_to_go(fleet: Fleet, rules: Rules, future: Future, copies: Array) -> tuple[Array, Array]:
     """The dynamic programme: (V, best move), by turn and holder of the cache.
 
@@ -170,7 +160,7 @@ def least_to_go(fleet: Fleet, rules: Rules, future: Future, copies: Array) -> tu
                 cached[:] = copies[i]
                 if x >= 0:
                     cached[x] = held[i]
-                _feasible_g(fleet, rules, turn, cached, g_per_j, cold_g)
+                price_feasible(fleet, rules, turn, cached, g_per_j, cold_g)
                 best = _least(cold_g, to_go[i + 1])
                 best_g = cold_g[best] + to_go[i + 1, best]
                 if x < 0:
@@ -226,7 +216,7 @@ def path_g(fleet: Fleet, rules: Rules, future: Future, path: Array, copies: Arra
         if d < 0:
             return np.inf
         carbon_per_joule(fleet, future.intensity[i], g_per_j)
-        _feasible_g(fleet, rules, _turn(future, i), cached, g_per_j, carbon_g)
+        price_feasible(fleet, rules, _turn(future, i), cached, g_per_j, carbon_g)
         total_g += carbon_g[d]
         kv_cache.end_turn(cached, last_s, d, future.context[i], start_s, rules.copies_all)
     return total_g
@@ -255,7 +245,7 @@ def search(fleet: Fleet, rules: Rules, future: Future, to_go: Array) -> Array:
         turn = _turn(future, i)
         carbon_per_joule(fleet, future.intensity[i], g_per_j)
         for k in range(labels):
-            _feasible_g(fleet, rules, turn, cached[k], g_per_j, carbon_g[k])
+            price_feasible(fleet, rules, turn, cached[k], g_per_j, carbon_g[k])
         _compare_labels(cached, last_s, labels, lacks)
         kept = 0
         for k in range(labels):

@@ -8,16 +8,16 @@ from functools import partial
 import streamlit as st
 
 import carbonrouter_core as core
-from pages.compare import sides
-from pages.compare.sides import Side
-from pages.shared import choices, jobs, kept_figures, page, stored, theme
+from pages.compare import entries
+from pages.compare.entries import Entry
+from pages.shared import cache, choices, jobs, page, stored, theme
 from pages.shared.markdown import plain
 
 MODES = {"policies": "Policies on this scenario", "scenarios": "Scenarios under one policy"}
 MODE, SCENARIOS = "compare-mode", "compare-scenarios"
 ON_SCREEN = "screen"
 FIRST_POLICIES = (
-    *kept_figures.ROUTERS,
+    *cache.ROUTERS,
     "faircarbon",
     "faircarbon-full-prompt",
     "sticky",
@@ -37,20 +37,23 @@ def open_with(name: str) -> None:
     st.switch_page("pages/compare/compare.py")
 
 
-def choose(shown: page.Page) -> tuple[list[Side], Side | None]:
-    """The sides to compare and the one that the others are held against.
+def choose(shown: page.Page) -> tuple[list[Entry], Entry | None]:
+    """The entries to compare and the one that the others are held against.
 
     None where there is nothing to compare; the page then says why.
     """
     with st.container(key="compare-choice"):
         mode = choices.segments(st, "Compare", MODES, MODE, "policies")
         replays = _policies(shown) if mode == "policies" else _scenarios(shown)
-    found = _run(replays)
-    if not found:
+    compared = _run(replays)
+    if not compared:
         return [], None
-    by_name = {f"{number}:{side.name}": side for number, side in enumerate(found)}
+    by_name = {f"{number}:{entry.name}": entry for number, entry in enumerate(compared)}
     key = f"compare-against-{mode}"
-    usual = next((n for n, side in by_name.items() if _is_usual(side, mode)), next(iter(by_name)))
+    usual = next(
+        (n for n, entry in by_name.items() if _is_usual(entry, mode)),
+        next(iter(by_name)),
+    )
     against = choices.select(
         st,
         "Hold the others against",
@@ -60,16 +63,16 @@ def choose(shown: page.Page) -> tuple[list[Side], Side | None]:
         format_func=lambda name: by_name[name].name,
         width=420,
     )
-    return found, by_name[against]
+    return compared, by_name[against]
 
 
-def _is_usual(side: Side, mode: str) -> bool:
-    return mode == "policies" and side.policy_id == core.BASELINE
+def _is_usual(entry: Entry, mode: str) -> bool:
+    return mode == "policies" and entry.policy_id == core.BASELINE
 
 
 # --- Choices ----------------------------------------------------------------------------------
 
-Replays = list[tuple[str, Callable[[], Side]]]
+Replays = list[tuple[str, Callable[[], Entry]]]
 """What is to be run, by the name it has on the page."""
 
 
@@ -83,7 +86,7 @@ def _policies(shown: page.Page) -> Replays:
     choices.keep(key, chosen)
     # Dash and mark go by the place among all policies: adding one changes no other.
     return [
-        (theme.name(name), partial(sides.of_policy, shown.scenario, name, number))
+        (theme.name(name), partial(entries.of_policy, shown.scenario, name, number))
         for number, name in enumerate(core.POLICIES)
         if name in chosen
     ]
@@ -91,7 +94,7 @@ def _policies(shown: page.Page) -> Replays:
 
 def _scenarios(shown: page.Page) -> Replays:
     saved, _ = stored.scenarios()
-    texts = {f"saved:{name}": one.text for name, one in saved.items()}
+    texts = {f"saved:{name}": saved_text.text for name, saved_text in saved.items()}
     names = {ON_SCREEN: f"On screen: {shown.scenario.name}"}
     names |= {f"saved:{name}": name for name in saved}
     names |= {f"preset:{name}": f"Preset {name}" for name in core.PRESETS}
@@ -121,39 +124,39 @@ def _scenarios(shown: page.Page) -> Replays:
         kind, _, own = name.partition(":")
         return core.PRESETS[own] if kind == "preset" else core.Scenario.from_json(texts[name])
 
-    def side(name: str, number: int) -> Side:
-        return sides.of_scenario(scenario(name), policy_id, names[name], number)
+    def entry(name: str, number: int) -> Entry:
+        return entries.of_scenario(scenario(name), policy_id, names[name], number)
 
-    return [(names[name], partial(side, name, number)) for number, name in enumerate(chosen)]
+    return [(names[name], partial(entry, name, number)) for number, name in enumerate(chosen)]
 
 
 def _first_two(shown: page.Page, saved: Sequence[str]) -> list[str]:
     if saved:
         return [ON_SCREEN, f"saved:{saved[0]}"]
-    other = next(name for name, one in core.PRESETS.items() if one.key != shown.scenario.key)
+    other = next(name for name, preset in core.PRESETS.items() if preset.key != shown.scenario.key)
     return [ON_SCREEN, f"preset:{other}"]
 
 
 # --- Running ----------------------------------------------------------------------------------
 
 
-def _run(replays: Replays) -> list[Side]:
-    """The sides that can be run, with progress; what cannot is said, and the others go on.
+def _run(replays: Replays) -> list[Entry]:
+    """The entries that can be run, with progress; what cannot is said, and the others go on.
 
     What is done is kept, whatever is changed or stopped meanwhile.
     """
-    found: list[Side] = []
+    compared: list[Entry] = []
     stopped: list[jobs.StoppedError] = []
     bar, waiting = st.empty(), st.empty()
     for number, (name, replay) in enumerate(replays):
         bar.progress(number / len(replays), f"{number} of {len(replays)} done; now {plain(name)}")
         try:
             with waiting:
-                found.append(replay())
+                compared.append(replay())
         except jobs.StoppedError as error:
             stopped.append(error)
         except core.CarbonRouterError as error:
             page.problem(f"{name} cannot be run", str(error))
     bar.empty()
     jobs.offer_again(stopped)
-    return found
+    return compared

@@ -10,8 +10,8 @@ import pandas as pd
 
 from carbonrouter_core.results.breakdowns import differences
 from carbonrouter_core.words import figures as fmt
-from pages.compare.charts import signed
-from pages.compare.sides import Scale, Side
+from pages.compare.entries import Entry, Scale
+from pages.compare.plots import signed
 from pages.shared import state, tables
 
 
@@ -20,7 +20,7 @@ class Column:
     """A figure of the table: its head, its text, and how a difference is told."""
 
     head: str
-    value: Callable[[Side], float]
+    value: Callable[[Entry], float]
     text: Callable[[float], str]
     points: bool = False
     """Told in points of itself rather than in percent."""
@@ -31,13 +31,13 @@ class Column:
 
 
 def _columns(scale: Scale) -> list[Column]:
-    def figure(name: str) -> Callable[[Side], float]:
-        return lambda side: side.results.figures[name]
+    def figure(name: str) -> Callable[[Entry], float]:
+        return lambda entry: entry.results.figures[name]
 
     return [
         Column(
             "CO2e" + (" a million turns" if scale.per_turns else ""),
-            lambda side: scale.grams(side, side.results.figures["carbon_g"]),
+            lambda entry: scale.grams(entry, entry.results.figures["carbon_g"]),
             scale.mass.text,
         ),
         Column("Energy", figure("energy_kwh"), fmt.energy),
@@ -62,32 +62,34 @@ def _columns(scale: Scale) -> list[Column]:
     ]
 
 
-def figures(shown: Sequence[Side], reference: Side, on_front: Sequence[bool], scale: Scale) -> str:
-    """One row a side, each figure with its difference to ``reference``."""
+def figures(
+    shown: Sequence[Entry], reference: Entry, on_front: Sequence[bool], scale: Scale
+) -> str:
+    """One row an entry, each figure with its difference to ``reference``."""
     columns = _columns(scale)
     rows = []
-    for side, on in zip(shown, on_front, strict=True):
-        mark = " <small>knows or gets what no router can</small>" if side.bound else ""
+    for entry, on in zip(shown, on_front, strict=True):
+        mark = " <small>knows or gets what no router can</small>" if entry.bound else ""
         mark = " <small>on the front</small>" if on else mark
-        if side is reference:
+        if entry is reference:
             mark += " <small>the others are held against it</small>"
-        cells = (_cell(column, side, reference) for column in columns)
-        rows.append((f"{side.swatch}{mark}", *cells))
+        cells = (_cell(column, entry, reference) for column in columns)
+        rows.append((f"{entry.swatch}{mark}", *cells))
     heads = ("", *(column.head for column in columns))
     return tables.html(heads, rows, label="Figures of all")
 
 
-def _cell(column: Column, side: Side, reference: Side) -> str:
-    text = column.text(column.value(side))
-    if side is not reference:
-        text += f"<small>{_against(column, side, reference)}</small>"
+def _cell(column: Column, entry: Entry, reference: Entry) -> str:
+    text = column.text(column.value(entry))
+    if entry is not reference:
+        text += f"<small>{_against(column, entry, reference)}</small>"
     if column.slowest:
-        text += f"<small>p95 {fmt.duration(side.results.figures[column.slowest])}</small>"
+        text += f"<small>p95 {fmt.duration(entry.results.figures[column.slowest])}</small>"
     return text
 
 
-def _against(column: Column, side: Side, reference: Side) -> str:
-    mine, other = column.value(side), column.value(reference)
+def _against(column: Column, entry: Entry, reference: Entry) -> str:
+    mine, other = column.value(entry), column.value(reference)
     if column.points:
         difference = column.times * (mine - other)
         if column.times == 1:
@@ -99,8 +101,8 @@ def _against(column: Column, side: Side, reference: Side) -> str:
     return fmt.percent(change, signed=True)
 
 
-def breakdown(ours: Side, theirs: Side, dimension: str, label: str, scale: Scale) -> str:
-    """One row a group: both sides, the signed difference, and the total they add up to."""
+def breakdown(ours: Entry, theirs: Entry, dimension: str, label: str, scale: Scale) -> str:
+    """One row a group: both entries, the signed difference, and the total they add up to."""
     mine, other = ours.results.by[dimension], theirs.results.by[dimension]
     less = differences(mine, other)
     rows = []
@@ -134,7 +136,7 @@ def _total(table: pd.DataFrame) -> pd.Series:
 
 
 def _row(
-    name: str, a: pd.Series, b: pd.Series, ours: Side, theirs: Side, scale: Scale
+    name: str, a: pd.Series, b: pd.Series, ours: Entry, theirs: Entry, scale: Scale
 ) -> list[str]:
     grams = scale.grams(ours, a["carbon_g"]), scale.grams(theirs, b["carbon_g"])
     difference = signed(scale.mass.value(grams[0]) - scale.mass.value(grams[1]))
@@ -152,12 +154,12 @@ def _row(
     ]
 
 
-def fairness(shown: Sequence[Side]) -> str:
-    """One row a side: how unevenly the users of different regions are served."""
+def fairness(shown: Sequence[Entry]) -> str:
+    """One row an entry: how unevenly the users of different regions are served."""
     heads = ("", "Quality: largest gap", "Jain index", "Latency: largest gap", "Jain index")
     rows = []
-    for side in shown:
-        figures = side.results.figures
+    for entry in shown:
+        figures = entry.results.figures
         gap = 100 * figures["quality_gap"]
         cells = (
             f"{fmt.number(gap, 2)} points" if fmt.known(gap) else fmt.NOT_AVAILABLE,
@@ -165,5 +167,5 @@ def fairness(shown: Sequence[Side]) -> str:
             fmt.duration(figures["latency_gap_ms"]),
             fmt.number(figures["latency_jain"], 4),
         )
-        rows.append((side.swatch, *cells))
+        rows.append((entry.swatch, *cells))
     return tables.html(heads, rows, label="Fairness")

@@ -8,23 +8,21 @@ import carbonrouter_core as core
 from carbonrouter_core import units
 from carbonrouter_core.studies import planning
 from carbonrouter_core.studies.planning import HourlyLoad
-from pages.energy_planning import charts as plan_charts
-from pages.energy_planning import choice as plan_choice
-from pages.energy_planning import words, year
-from pages.energy_planning.choice import Choice
-from pages.shared import charts, kept_figures, page
+from pages.energy_planning import plots, sentences, year
+from pages.energy_planning.choice import Choice, choose, policies
+from pages.shared import cache, charts, page
 
 
 def draw(shown: page.Page) -> None:
     """The whole page."""
-    names = plan_choice.policies(shown.router)
+    names = policies(shown.router)
     with page.busy("Replaying every conversation under three routers\N{HORIZONTAL ELLIPSIS}"):
-        run = kept_figures.several(shown.scenario, names)
-    choice = plan_choice.choose(shown, planning.own_sessions_per_day(run))
+        run = cache.several(shown.scenario, names)
+    choice = choose(shown, planning.own_sessions_per_day(run))
     factor = planning.volume_factor(run, choice.sessions_per_day)
     loads = {name: planning.hourly_load(run, name).times(factor) for name in names}
-    st.html(words.answer(loads, choice))
-    st.html(words.totals_html(loads, choice))
+    st.html(sentences.answer(loads, choice))
+    st.html(sentences.totals_html(loads, choice))
     with page.guard():
         draw_hours(shown, loads[choice.policy_id], choice)
     with page.guard():
@@ -36,7 +34,7 @@ def draw(shown: page.Page) -> None:
     if not shown.present:
         with page.guard():
             draw_schedule(run, loads)
-    page.assumptions(kept_figures.notes(run, shown.router), run.prepared.warnings)
+    page.assumptions(cache.notes(run, shown.router), run.prepared.warnings)
 
 
 def draw_hours(shown: page.Page, load: HourlyLoad, choice: Choice) -> None:
@@ -49,18 +47,18 @@ def draw_hours(shown: page.Page, load: HourlyLoad, choice: Choice) -> None:
         scale = units.mass_scale(float(load.carbon_g.max()))
     left, right = st.columns(2, gap="medium")
     with left:
-        day = plan_charts.typical_day(load, values, scale, what, present=shown.present)
+        day = plots.typical_day(load, values, scale, what, present=shown.present)
         charts.show(day, key="plan-day")
     with right:
-        hours = plan_charts.stacked(load, values, scale, what, present=shown.present)
+        hours = plots.stacked(load, values, scale, what, present=shown.present)
         charts.show(hours, key="plan-hours")
 
 
 def draw_regions(load: HourlyLoad) -> None:
     """Peaks by region, and what they are worth."""
     st.html('<h2 class="cr-title">Peaks by region</h2>')
-    st.html(words.regions_html(load))
-    page.note(words.PEAKS)
+    st.html(sentences.regions_html(load))
+    page.note(sentences.PEAKS)
 
 
 def draw_grid(
@@ -71,14 +69,14 @@ def draw_grid(
     power_kw, profile = planning.moved_power_kw(ours, theirs), planning.usual_profile(run)
     left, right = st.columns(2, gap="medium")
     with left:
-        chart = plan_charts.moved(
+        chart = plots.moved(
             power_kw, ours.regions, choice.policy_id, choice.against, present=shown.present
         )
         charts.show(chart, key="plan-moved")
-        page.note(words.moved(power_kw, ours.regions, choice))
+        page.note(sentences.moved(power_kw, ours.regions, choice))
     with right:
-        charts.show(plan_charts.clean_hours(profile, present=shown.present), key="plan-clean")
-        page.note(words.clean_hours(profile))
+        charts.show(plots.clean_hours(profile, present=shown.present), key="plan-clean")
+        page.note(sentences.clean_hours(profile))
 
 
 def draw_schedule(run: core.Comparison, loads: dict[str, HourlyLoad]) -> None:

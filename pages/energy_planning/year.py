@@ -12,7 +12,7 @@ from carbonrouter_core.studies.seasons import usable_starts
 from carbonrouter_core.studies.sweep import Question
 from carbonrouter_core.units import S_PER_DAY
 from carbonrouter_core.words import figures as fmt
-from pages.energy_planning import words
+from pages.energy_planning import sentences
 from pages.energy_planning.choice import Choice, policies
 from pages.shared import choices, page, studies
 from pages.shared.studies import Results, Study
@@ -65,13 +65,13 @@ def draw(shown: page.Page, choice: Choice) -> None:
 
 def show(results: Results, choice: Choice) -> None:
     """The projection, once all seasons have come."""
-    outcomes = [one for one in results.in_order() if one is not None]
+    outcomes = [outcome for outcome in results.in_order() if outcome is not None]
     if not results.complete:
         page.note(f"{fmt.plural(len(outcomes), 'season')} of {len(planning.SEASONS)} so far.")
         return
-    found = {
+    years_by_policy = {
         name: planning.project_year(outcomes, name, choice.sessions_per_day)
         for name in results.study.question.policies
     }
-    if choice.against in found:
-        st.html(words.year_html(found, choice))
+    if choice.against in years_by_policy:
+        st.html(sentences.year_html(years_by_policy, choice))

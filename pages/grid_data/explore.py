@@ -29,8 +29,10 @@ def chosen_series(scenario: core.Scenario) -> dict[str, ZoneSeries]:
     """The series that each region is read from in the window; where none covers it, the first."""
     first_s, last_s = scenario.window_start_s, scenario.window_end_s - 1
     return {
-        name: next((one for one in found if one.covers(first_s, last_s)), found[0])
-        for name, found in offered_series(scenario).items()
+        name: next(
+            (series for series in candidates if series.covers(first_s, last_s)), candidates[0]
+        )
+        for name, candidates in offered_series(scenario).items()
     }
 
 
@@ -43,9 +45,9 @@ def show(shown: page.Page) -> None:
     first = scenario.window_start
     last = first + timedelta(days=scenario.window_days - 1)
     covered = {
-        name: one
-        for name, one in series.items()
-        if one.covers(epoch_of(first), epoch_of(last + timedelta(days=1)) - 1)
+        name: grid
+        for name, grid in series.items()
+        if grid.covers(epoch_of(first), epoch_of(last + timedelta(days=1)) - 1)
     }
     left, right = st.columns([3, 2], gap="medium")
     with left:
@@ -56,8 +58,8 @@ def show(shown: page.Page) -> None:
             st.warning("No chosen grid has data for the whole window.", icon=":material/event:")
             return
         days = {
-            state.place(name): typical_day(one, first, last).set_index("hour", drop=False)
-            for name, one in covered.items()
+            state.place(name): typical_day(grid, first, last).set_index("hour", drop=False)
+            for name, grid in covered.items()
         }
         chart = grid_charts.typical_day(days, state.place(chosen), present=shown.present)
         charts.show(chart, key="grid-day")
@@ -72,18 +74,18 @@ def show(shown: page.Page) -> None:
 
 def _sources(scenario: core.Scenario, series: dict[str, ZoneSeries]) -> pd.DataFrame:
     rows = []
-    for name, one in series.items():
+    for name, grid in series.items():
         hours_s = pd.RangeIndex(scenario.window_start_s, scenario.window_end_s, 3600).to_numpy()
-        covers = one.covers(scenario.window_start_s, scenario.window_end_s - 1)
-        source = source_of(name, one, hours_s.astype(float))
+        covers = grid.covers(scenario.window_start_s, scenario.window_end_s - 1)
+        source = source_of(name, grid, hours_s.astype(float))
         share = source.estimated_share if covers else None
         rows.append(
             {
                 "Region": state.place(name),
-                "Zone": one.zone,
-                "Used": f"yours: {one.name}" if one.name else "built in",
-                "Values": f"{one.granularity}, {one.kind}, {one.basis}",
-                "Mean in the window (g/kWh)": fmt.number(one.at(hours_s).mean())
+                "Zone": grid.zone,
+                "Used": f"yours: {grid.name}" if grid.name else "built in",
+                "Values": f"{grid.granularity}, {grid.kind}, {grid.basis}",
+                "Mean in the window (g/kWh)": fmt.number(grid.at(hours_s).mean())
                 if covers
                 else "no data",
                 "Estimated by the source": fmt.NOT_AVAILABLE
@@ -91,8 +93,8 @@ def _sources(scenario: core.Scenario, series: dict[str, ZoneSeries]) -> pd.DataF
                 else fmt.percent(100 * share),
                 "From": source.first_utc[:10],
                 "To": source.end_utc[:10],
-                "Source": one.source,
-                "Licence": one.licence,
+                "Source": grid.source,
+                "Licence": grid.licence,
             }
         )
     return pd.DataFrame(rows)

@@ -7,9 +7,8 @@ import streamlit as st
 import carbonrouter_core as core
 from carbonrouter_core.grid.importers import INTENSITY_IMPORTERS
 from carbonrouter_core.grid.staging import StagedIntensity
-from pages.grid_data import explore, imports, runs, sites
-from pages.grid_data import jobs as grid_jobs
-from pages.grid_data.jobs import KEY
+from pages.grid_data import explore, imports, runs, sites, work
+from pages.grid_data.work import KEY
 from pages.shared import jobs, page
 from pages.shared.markdown import plain
 
@@ -27,13 +26,15 @@ def bring() -> None:
         help="CSV, JSON or Parquet, also packed (gz, zst); every 5 minutes to every 3 hours.",
     )
     page.note(
-        "Known formats: " + ", ".join(one.label for one in INTENSITY_IMPORTERS.values()) + ". "
+        "Known formats: "
+        + ", ".join(importer.label for importer in INTENSITY_IMPORTERS.values())
+        + ". "
         "Nothing is stored before you have seen the report. Several files are read as one series."
     )
     format_id, options = imports.ask_what_is_not_said()
     if st.button("Check", type="primary", disabled=not files, key="grid-check"):
         st.session_state.pop(CHECKED, None)
-        grid_jobs.check(files, format_id, options)
+        work.check(files, format_id, options)
         st.rerun()  # what watches the job stands above
 
 

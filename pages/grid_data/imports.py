@@ -24,7 +24,7 @@ from carbonrouter_core.store.series import (
 )
 from carbonrouter_core.store.sites import known_zones, stranded_by
 from carbonrouter_core.words import figures as fmt
-from pages.shared import kept_figures, page
+from pages.shared import cache, page
 from pages.shared.markdown import plain
 from pages.traffic_data.traces import KIND_NAMES
 
@@ -117,19 +117,21 @@ def show_report(report: IntensityReport) -> None:
         st.dataframe(
             pd.DataFrame(
                 {
-                    "Zone": [one.zone for one in report.series],
-                    "Kind": [f"{one.kind}, {one.basis}" for one in report.series],
-                    "Values": [one.granularity for one in report.series],
-                    "From": [one.first_utc for one in report.series],
-                    "To": [one.end_utc for one in report.series],
-                    "Mean g/kWh": [round(one.mean_g_per_kwh) for one in report.series],
-                    "Lowest": [round(one.lowest_g_per_kwh) for one in report.series],
-                    "Highest": [round(one.highest_g_per_kwh) for one in report.series],
+                    "Zone": [series.zone for series in report.series],
+                    "Kind": [f"{series.kind}, {series.basis}" for series in report.series],
+                    "Values": [series.granularity for series in report.series],
+                    "From": [series.first_utc for series in report.series],
+                    "To": [series.end_utc for series in report.series],
+                    "Mean g/kWh": [round(series.mean_g_per_kwh) for series in report.series],
+                    "Lowest": [round(series.lowest_g_per_kwh) for series in report.series],
+                    "Highest": [round(series.highest_g_per_kwh) for series in report.series],
                     "Estimated": [
-                        fmt.percent(100 * one.estimated_intervals / one.intervals)
-                        for one in report.series
+                        fmt.percent(100 * series.estimated_intervals / series.intervals)
+                        for series in report.series
                     ],
-                    "Forecast": ["yes" if one.has_forecast else "no" for one in report.series],
+                    "Forecast": [
+                        "yes" if series.has_forecast else "no" for series in report.series
+                    ],
                 }
             ),
             hide_index=True,
@@ -140,12 +142,13 @@ def show_report(report: IntensityReport) -> None:
         st.dataframe(
             pd.DataFrame(
                 {
-                    "": [KIND_NAMES[one.kind] for one in report.findings],
-                    "What": [one.reason for one in report.findings],
-                    "Rows": [one.count for one in report.findings],
+                    "": [KIND_NAMES[finding.kind] for finding in report.findings],
+                    "What": [finding.reason for finding in report.findings],
+                    "Rows": [finding.count for finding in report.findings],
                     "Where": [
-                        ", ".join(one.places) + (", ..." if one.count > len(one.places) else "")
-                        for one in report.findings
+                        ", ".join(finding.places)
+                        + (", ..." if finding.count > len(finding.places) else "")
+                        for finding in report.findings
                     ],
                 }
             ),
@@ -172,7 +175,7 @@ def decide(staged: StagedIntensity) -> bool:
         except CarbonRouterError as error:
             st.error(plain(str(error)), icon=":material/block:")
             return False
-        kept_figures.forget()  # figures are kept by scenario, and the scenario has not changed
+        cache.forget()  # figures are kept by scenario, and the scenario has not changed
         st.toast(f"Stored as {plain(stored_as)}")
         return True
     return bool(buttons.button("Discard", key="grid-discard"))
@@ -191,18 +194,18 @@ def stored() -> tuple[list[StoredIntensity], str]:
 
 def show_stored() -> None:
     """The series of the user: list, preview, delete."""
-    found, locked = stored()
+    intensities, locked = stored()
     st.html('<h2 class="cr-title">Your own series</h2>')
     if locked:
         st.warning(plain(locked), icon=":material/lock:")
-    if not found:
+    if not intensities:
         page.note(
             "None is stored. A series of yours goes before the built-in one of its zone wherever "
             "it covers the window; every page that shows intensity says which is used."
         )
         return
-    st.dataframe(_table(found), hide_index=True, key="grid-stored")
-    names = [one.name for one in found]
+    st.dataframe(_table(intensities), hide_index=True, key="grid-stored")
+    names = [intensity.name for intensity in intensities]
     if st.session_state.get("grid-chosen") not in names:
         st.session_state["grid-chosen"] = names[0]
     name = st.selectbox("Series", names, key="grid-chosen")
@@ -226,15 +229,15 @@ def show_stored() -> None:
             )
         if st.button("Yes, delete it", key="grid-delete", disabled=bool(stranded)):
             delete_intensity(name)
-            kept_figures.forget()
+            cache.forget()
             st.rerun()
 
 
-def _table(found: list[StoredIntensity]) -> pd.DataFrame:
+def _table(intensities: list[StoredIntensity]) -> pd.DataFrame:
     return pd.DataFrame(
         [
             {
-                "Name": one.name,
+                "Name": intensity.name,
                 "Zone": series["zone"],
                 "Kind": f"{series['kind']}, {series['basis']}",
                 "Values": series["granularity"],
@@ -243,9 +246,9 @@ def _table(found: list[StoredIntensity]) -> pd.DataFrame:
                 "Mean g/kWh": round(series["mean_g_per_kwh"]),
                 "Source": series["source"],
                 "Licence": series["licence"],
-                "Stored": one.created_utc.strftime("%Y-%m-%d %H:%M UTC"),
+                "Stored": intensity.created_utc.strftime("%Y-%m-%d %H:%M UTC"),
             }
-            for one in found
-            for series in one.series
+            for intensity in intensities
+            for series in intensity.series
         ]
     )

@@ -12,8 +12,8 @@ import carbonrouter_core as core
 from carbonrouter_core.grid.knowledge import MEANING
 from carbonrouter_core.studies.seasons import KnowledgeResult, WindowResult, seasons
 from carbonrouter_core.words import figures as fmt
-from pages.grid_data import jobs as grid_jobs
-from pages.shared import charts, grid_charts, kept_figures, page, state, theme
+from pages.grid_data import work
+from pages.shared import cache, charts, grid_charts, page, state, theme
 from pages.shared.markdown import plain
 
 SEASONS, KNOWLEDGE = "grid-seasons", "grid-knowledge"
@@ -23,18 +23,18 @@ SEASONS, KNOWLEDGE = "grid-seasons", "grid-knowledge"
 def ask(shown: page.Page) -> None:
     """Buttons that start the work, and the results of the present scenario."""
     scenario, router = shown.scenario, shown.router
-    key = kept_figures.key_of(scenario)
+    key = cache.key_of(scenario)
     st.html('<h2 class="cr-title">Seasons, and what routers know</h2>')
-    busy = grid_jobs.KEY in st.session_state
+    busy = work.KEY in st.session_state
     buttons = st.container(horizontal=True)
     if buttons.button("Compare the seasons", disabled=busy, key="grid-run-seasons"):
         starts = seasons(scenario)
         if starts:
-            grid_jobs.seasons(scenario, starts, router, (SEASONS, key, router))
+            work.seasons(scenario, starts, router, (SEASONS, key, router))
             st.rerun()
         st.warning("There is no window that all chosen grids have.", icon=":material/event:")
     if buttons.button("What does knowing less cost?", disabled=busy, key="grid-run-knowledge"):
-        grid_jobs.knowledge(scenario, router, (KNOWLEDGE, key, router))
+        work.knowledge(scenario, router, (KNOWLEDGE, key, router))
         st.rerun()
     page.note(
         "The same conversations are replayed in a window of each season, or with what a router "
@@ -53,25 +53,25 @@ def keep(subject: Any, results: Sequence[WindowResult] | Sequence[KnowledgeResul
 
 def _seasons(results: Sequence[WindowResult], *, present: bool) -> None:
     rows, table = [], []
-    labels = [f"from {one.start}" for one in results]
-    for label, one in zip(labels, results, strict=True):
-        if one.problem:
-            st.warning(f"{label}: {plain(one.problem)}", icon=":material/event:")
+    labels = [f"from {window.start}" for window in results]
+    for label, window in zip(labels, results, strict=True):
+        if window.problem:
+            st.warning(f"{label}: {plain(window.problem)}", icon=":material/event:")
             continue
         rows += [
             {"label": label, "policy": policy, **saving._asdict()}
-            for policy, saving in one.saving.items()
+            for policy, saving in window.saving.items()
         ]
-        mass = fmt.Mass.for_largest(one.figures[core.BASELINE]["carbon_g"])
+        mass = fmt.Mass.for_largest(window.figures[core.BASELINE]["carbon_g"])
         table.append(
-            {"Window": f"{one.start}, {fmt.plural(one.days, 'day')}"}
+            {"Window": f"{window.start}, {fmt.plural(window.days, 'day')}"}
             | {
                 f"{theme.name(policy)} (CO2e)": mass.text(figures["carbon_g"])
-                for policy, figures in one.figures.items()
+                for policy, figures in window.figures.items()
             }
             | {
                 f"{state.place(region)} (g/kWh)": fmt.number(mean)
-                for region, mean in one.intensity.items()
+                for region, mean in window.intensity.items()
             }
         )
     if rows:
@@ -88,20 +88,20 @@ def _seasons(results: Sequence[WindowResult], *, present: bool) -> None:
 
 def _knowledge(results: Sequence[KnowledgeResult], *, present: bool) -> None:
     del present
-    mass = fmt.Mass.for_largest(max((one.carbon_g or 0.0 for one in results), default=0.0))
+    mass = fmt.Mass.for_largest(max((result.carbon_g or 0.0 for result in results), default=0.0))
     st.dataframe(
         pd.DataFrame(
             [
                 {
-                    "Router": theme.name(one.policy),
-                    "What it knows": MEANING[one.knowledge],
-                    "CO2e": mass.text(one.carbon_g),
-                    "Against the present known": fmt.percent(one.cost_percent, 2, signed=True),
-                    "Saving against FairCarbon": fmt.percent(one.saving.value_percent),
-                    "95 % interval": fmt.between(*one.saving[1:]),
-                    "Note": one.problem,
+                    "Router": theme.name(result.policy),
+                    "What it knows": MEANING[result.knowledge],
+                    "CO2e": mass.text(result.carbon_g),
+                    "Against the present known": fmt.percent(result.cost_percent, 2, signed=True),
+                    "Saving against FairCarbon": fmt.percent(result.saving.value_percent),
+                    "95 % interval": fmt.between(*result.saving[1:]),
+                    "Note": result.problem,
                 }
-                for one in sorted(results, key=lambda one: one.policy != results[0].policy)
+                for result in sorted(results, key=lambda result: result.policy != results[0].policy)
             ]
         ),
         hide_index=True,

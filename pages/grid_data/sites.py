@@ -10,16 +10,16 @@ from carbonrouter_core.fleet.catalog import ASSUMED_PUE
 from carbonrouter_core.grid.series import builtin_series
 from carbonrouter_core.store.sites import add_site, delete_site, known_zones, own_sites
 from pages.grid_data import imports
-from pages.shared import kept_figures, page, state
+from pages.shared import cache, page, state
 from pages.shared.markdown import plain
 
 
 def table() -> pd.DataFrame:
     """One row a region: where it is, its zone, its PUE, and the series of its zone."""
     own: dict[str, list[str]] = {}
-    for one in imports.stored()[0]:
-        for zone in one.zones:
-            own.setdefault(zone, []).append(one.name)
+    for intensity in imports.stored()[0]:
+        for zone in intensity.zones:
+            own.setdefault(zone, []).append(intensity.name)
     mine = {site.region for site in own_sites()}
     built_in = builtin_series("lifecycle")
     rows = []
@@ -108,5 +108,5 @@ def _delete() -> None:
             gone = {"regions": left or core.Scenario().regions}
             state.adopt(scenario.replace(**gone))
         delete_site(name)
-        kept_figures.forget()
+        cache.forget()
         st.rerun()

@@ -11,7 +11,7 @@ from carbonrouter_core.fleet.catalog import Catalog
 from carbonrouter_core.paths import data_path
 from carbonrouter_core.replay.world import Prepared
 from carbonrouter_core.report.sources import built_in_sources
-from pages.method import text as method_text
+from pages.method import sections
 
 
 def from_table(name: str) -> str:
@@ -43,7 +43,7 @@ def _readme() -> dict[str, str]:
     text = data_path("README.md").read_text(encoding="utf-8")
     _, *parts = re.split(r"^## ", text, flags=re.MULTILINE)
     return {
-        title: re.sub(r"^\|.*\n?", "", method_text.without_links_inside(body), flags=re.M).strip()
+        title: re.sub(r"^\|.*\n?", "", sections.without_links_inside(body), flags=re.M).strip()
         for title, _, body in (part.partition("\n") for part in parts)
     }
 
@@ -58,21 +58,21 @@ def models(prepared: Prepared, catalog: Catalog) -> pd.DataFrame:
     return pd.DataFrame(
         [
             {
-                "Model": one.model,
-                "N, 10⁹ active": one.active_params_b,
-                "L": one.layers,
-                "G": one.global_layers,
+                "Model": model.model,
+                "N, 10⁹ active": model.active_params_b,
+                "L": model.layers,
+                "G": model.global_layers,
                 "W, tokens": "all see all"
-                if one.global_layers == one.layers
-                else f"{one.window_tokens:,.0f}",
-                "d": one.attention_dim,
-                "v, B/token": one.kv_bytes_per_token,
-                "Weights, GB": one.weight_bytes / 1e9,
-                "Context, tokens": one.context_tokens,
-                "MMLU-Pro, %": one.mmlu_pro_percent,
-                "Accuracy from": one.quality_source,
+                if model.global_layers == model.layers
+                else f"{model.window_tokens:,.0f}",
+                "d": model.attention_dim,
+                "v, B/token": model.kv_bytes_per_token,
+                "Weights, GB": model.weight_bytes / 1e9,
+                "Context, tokens": model.context_tokens,
+                "MMLU-Pro, %": model.mmlu_pro_percent,
+                "Accuracy from": model.quality_source,
             }
-            for one in (catalog.models[name] for name in prepared.scenario.models)
+            for model in (catalog.models[name] for name in prepared.scenario.models)
         ]
     )
 
@@ -82,16 +82,16 @@ def gpus(prepared: Prepared, catalog: Catalog) -> pd.DataFrame:
     return pd.DataFrame(
         [
             {
-                "GPU type": one.gpu,
-                "Memory, GB": one.memory_gb,
-                "Bandwidth, GB/s": one.bandwidth_gb_s,
-                "TDP, W": one.tdp_w,
-                "Embodied, kg CO2e": one.embodied_kgco2e,
-                "Embodied from": one.embodied_source,
-                "ε, nJ/B": one.context_nj_per_byte,
-                "ε from": one.context_source,
+                "GPU type": gpu.gpu,
+                "Memory, GB": gpu.memory_gb,
+                "Bandwidth, GB/s": gpu.bandwidth_gb_s,
+                "TDP, W": gpu.tdp_w,
+                "Embodied, kg CO2e": gpu.embodied_kgco2e,
+                "Embodied from": gpu.embodied_source,
+                "ε, nJ/B": gpu.context_nj_per_byte,
+                "ε from": gpu.context_source,
             }
-            for one in (catalog.gpus[name] for name in prepared.scenario.gpus)
+            for gpu in (catalog.gpus[name] for name in prepared.scenario.gpus)
         ]
     )
 
@@ -99,20 +99,20 @@ def gpus(prepared: Prepared, catalog: Catalog) -> pd.DataFrame:
 def energy(prepared: Prepared, catalog: Catalog) -> pd.DataFrame:
     """Energy and time of each pair of model and GPU type, at the batch of this trace."""
     rows = []
-    for one in prepared.deployments.replicas:
-        curve = catalog.energy[one.model, one.gpu]
+    for replica in prepared.deployments.replicas:
+        curve = catalog.energy[replica.model, replica.gpu]
         rows.append(
             {
-                "Model": one.model,
-                "GPU type": one.gpu,
-                "g, GPUs": one.n_gpus,
-                "B": round(one.batch, 2),
-                "e_d, J/token": one.decode_j_per_token,
-                "t_itl, ms": one.inter_token_ms,
+                "Model": replica.model,
+                "GPU type": replica.gpu,
+                "g, GPUs": replica.n_gpus,
+                "B": round(replica.batch, 2),
+                "e_d, J/token": replica.decode_j_per_token,
+                "t_itl, ms": replica.inter_token_ms,
                 "e_p, J/token": curve.prefill_j_per_token,
                 "t_p, ms/token": curve.prefill_ms_per_token,
-                "Decoding is": one.basis
-                + (", extrapolated below the smallest batch" if one.extrapolated else ""),
+                "Decoding is": replica.basis
+                + (", extrapolated below the smallest batch" if replica.extrapolated else ""),
                 "Prefill is": "scaled by parameters",
             }
         )

@@ -8,13 +8,13 @@ import streamlit as st
 import carbonrouter_core as core
 from carbonrouter_core.paths import data_path
 from carbonrouter_core.results import provenance, worked_turn
-from pages.method import factors, text, turn_choice, worked
-from pages.shared import kept_figures, page, theme
+from pages.method import factors, sections, turn_choice, worked
+from pages.shared import cache, page, theme
 
 
 def draw_worked_turn(shown: page.Page) -> None:
     """A turn of the run, with all its figures, on two deployments."""
-    run = kept_figures.comparison(shown.scenario, shown.router)
+    run = cache.comparison(shown.scenario, shown.router)
     row = turn_choice.ask(run, worked_turn.examples(run, shown.router))
     if row is None:
         return
@@ -41,10 +41,10 @@ def draw_worked_turn(shown: page.Page) -> None:
     if others:
         page.note(worked.difference(*candidates))
     embodied = shown.scenario.embodied
-    for place, d, one in zip(st.columns(len(chosen)), chosen, candidates, strict=True):
+    for place, d, candidate in zip(st.columns(len(chosen)), chosen, candidates, strict=True):
         why_not = turn.why_not[d]
         served = d == turn.deployment
-        place.html(worked.candidate_html(one, why_not, served=served, embodied=embodied))
+        place.html(worked.candidate_html(candidate, why_not, served=served, embodied=embodied))
     page.note(
         "Figures are rounded for reading, results to five digits; redone from what is shown, "
         "the last digit may differ by one. \N{MINUS SIGN}, × and / as in arithmetic, ^ to the "
@@ -54,7 +54,7 @@ def draw_worked_turn(shown: page.Page) -> None:
 
 def draw_factors(shown: page.Page) -> None:
     """The factors of the scenario."""
-    prepared, catalog = kept_figures.prepared_beside(shown.scenario), core.load_catalog()
+    prepared, catalog = cache.prepared_beside(shown.scenario), core.load_catalog()
     tables = {
         "Energy points": (factors.energy(prepared, catalog), "energy_points.csv"),
         "Models": (factors.models(prepared, catalog), "models.csv"),
@@ -75,9 +75,9 @@ def draw_factors(shown: page.Page) -> None:
 
 def draw(shown: page.Page) -> None:
     """The whole text, with what belongs to this run where it has its place."""
-    text.contents()
-    for title in text.sections():
-        text.show(title)
+    sections.contents()
+    for title in sections.sections():
+        sections.show(title)
         with page.guard():
             if title == "One turn, worked through" and not shown.problem:
                 with page.busy("Replaying every conversation\N{HORIZONTAL ELLIPSIS}"):
@@ -88,9 +88,9 @@ def draw(shown: page.Page) -> None:
                 with st.expander("By model and GPU type"):
                     st.dataframe(pd.read_csv(data_path("cost_model_errors.csv")), hide_index=True)
             elif title == "How to cite" and not shown.problem:
-                prepared = kept_figures.prepared_beside(shown.scenario)
-                run_id = provenance.run_id(prepared, kept_figures.main(shown.router))
-                st.code(text.citation(shown.scenario, run_id), language=None, wrap_lines=True)
+                prepared = cache.prepared_beside(shown.scenario)
+                run_id = provenance.run_id(prepared, cache.main(shown.router))
+                st.code(sections.citation(shown.scenario, run_id), language=None, wrap_lines=True)
 
 
 shown = page.start("Method")

@@ -55,11 +55,11 @@ class Line:
     unit: str
 
 
-def lines(one: WorkedCandidate, *, embodied: bool) -> dict[str, list[Line]]:
+def lines(candidate: WorkedCandidate, *, embodied: bool) -> dict[str, list[Line]]:
     """All figures of a candidate in the order they are computed, by heading."""
     values = {
         name: fmt.exact(value, _DIGITS_OF.get(name, INPUT_DIGITS))
-        for name, value in asdict(one).items()
+        for name, value in asdict(candidate).items()
         if not isinstance(value, str)
     }
 
@@ -67,8 +67,8 @@ def lines(one: WorkedCandidate, *, embodied: bool) -> dict[str, list[Line]]:
         return Line(symbol, meaning, template.format(**values), values[result], unit)
 
     groups = {
-        "The replica": _replica(one, line),
-        "Energy": _energy(one, line),
+        "The replica": _replica(candidate, line),
+        "Energy": _energy(candidate, line),
         "Carbon: energy × PUE × carbon intensity": _carbon(line),
         "Latency and quality": _service(line),
     }
@@ -90,8 +90,8 @@ def lines(one: WorkedCandidate, *, embodied: bool) -> dict[str, list[Line]]:
 _Maker = Callable[[str, str, str, str, str], Line]
 
 
-def _replica(one: WorkedCandidate, line: _Maker) -> list[Line]:
-    found = [
+def _replica(candidate: WorkedCandidate, line: _Maker) -> list[Line]:
+    steps = [
         line(
             "α",
             "attention work per token of context",
@@ -100,14 +100,14 @@ def _replica(one: WorkedCandidate, line: _Maker) -> list[Line]:
             "2 × {layers} × {attention_dim} / ({active_params_b} × 1,000,000,000)",
         )
     ]
-    if one.mean_context_attended > 0:
-        found += [
+    if candidate.mean_context_attended > 0:
+        steps += [
             line(
                 "a(x̄)",
                 "tokens attended to at the mean context of the trace",
                 "mean_context_attended",
                 "tokens",
-                _attended(one, "{mean_context_tokens}"),
+                _attended(candidate, "{mean_context_tokens}"),
             ),
             line(
                 "held",
@@ -121,13 +121,13 @@ def _replica(one: WorkedCandidate, line: _Maker) -> list[Line]:
         least = "min({concurrency}, {held_sequences}, {largest_batch})"
     else:
         least = "min({concurrency}, {largest_batch})"
-    found.append(
+    steps.append(
         line("B", "sequences decoding together", "batch", "", f"max(1, {least})"),
     )
-    energy, time = _between(one)
+    energy, time = _between(candidate)
     step = "{step_ms}"
-    found += [
-        line("e<sub>d</sub>(B)", f"energy of an output token, {one.basis}",
+    steps += [
+        line("e<sub>d</sub>(B)", f"energy of an output token, {candidate.basis}",
              "decode_j_per_token", "J", energy),
         line("t(B)", "time of a decode step", "step_ms", "ms", time),
         line(
@@ -140,18 +140,18 @@ def _replica(one: WorkedCandidate, line: _Maker) -> list[Line]:
             f"({costs.KV_BANDWIDTH_SHARE} × {{n_gpus}} × {{bandwidth_gb_s}} × 1,000,000,000)",
         ),
     ]  # fmt: skip
-    return found
+    return steps
 
 
-def _attended(one: WorkedCandidate, x: str) -> str:
-    return x if one.global_layers == one.layers else _SHARE.replace("{x}", x)
+def _attended(candidate: WorkedCandidate, x: str) -> str:
+    return x if candidate.global_layers == candidate.layers else _SHARE.replace("{x}", x)
 
 
-def _between(one: WorkedCandidate) -> tuple[str, str]:
+def _between(candidate: WorkedCandidate) -> tuple[str, str]:
     """Sums of e_d(B) and t(B): a point itself, between two, or below the smallest."""
-    if one.batch < one.batch_below:
+    if candidate.batch < candidate.batch_below:
         return "{decode_j_below} × {batch_below} / {batch}", "{step_ms_below}"
-    if one.batch_below == one.batch_above:
+    if candidate.batch_below == candidate.batch_above:
         return "{decode_j_above}", "{step_ms_above}"
     power = "^(ln({batch} / {batch_below}) / ln({batch_above} / {batch_below}))"
     return (
@@ -160,24 +160,24 @@ def _between(one: WorkedCandidate) -> tuple[str, str]:
     )
 
 
-def _span(one: WorkedCandidate, x: str, tokens: float) -> str:
-    windowed = one.global_layers < one.layers and tokens > one.window_tokens
+def _span(candidate: WorkedCandidate, x: str, tokens: float) -> str:
+    windowed = candidate.global_layers < candidate.layers and tokens > candidate.window_tokens
     return (_SPAN if windowed else "{x}^2 / 2").replace("{x}", x)
 
 
-def _energy(one: WorkedCandidate, line: _Maker) -> list[Line]:
-    end = f"({one.history_tokens:,} + {one.prompt_tokens:,})"
-    h, p = one.history_tokens, one.prompt_tokens
+def _energy(candidate: WorkedCandidate, line: _Maker) -> list[Line]:
+    end = f"({candidate.history_tokens:,} + {candidate.prompt_tokens:,})"
+    h, p = candidate.history_tokens, candidate.prompt_tokens
     beyond = f"max(0, {{attended_tokens}} − {costs.MEASURED_CONTEXT_TOKENS:.0f})"
     return [
         line("r", "history to recompute", "recomputed_tokens", "tokens",
              "{history_tokens} − {cached_tokens}"),
         line("A(c)", "attention span of what is cached", "span_cached", "tokens²",
-             _span(one, "{cached_tokens}", one.cached_tokens)),
+             _span(candidate, "{cached_tokens}", candidate.cached_tokens)),
         line("A(h)", "of the history", "span_history", "tokens²",
-             _span(one, "{history_tokens}", h)),
+             _span(candidate, "{history_tokens}", h)),
         line("A(h+p)", "of history and prompt", "span_prompt_end", "tokens²",
-             _span(one, end, h + p)),
+             _span(candidate, end, h + p)),
         line("w(r, c)", "work of recomputing", "recompute_work", "tokens",
              "{recomputed_tokens} + {alpha} × ({span_history} − {span_cached})"),
         line("w(p, h)", "work of the new prompt", "prompt_work", "tokens",
@@ -187,7 +187,7 @@ def _energy(one: WorkedCandidate, line: _Maker) -> list[Line]:
         line("E<sub>prompt</sub>", "energy of the new prompt", "prompt_j", "J",
              "{prefill_j_per_token} × {prompt_work}"),
         line("a(h+p+o/2)", "tokens attended to while decoding", "attended_tokens", "tokens",
-             _attended(one, "({history_tokens} + {prompt_tokens} + {output_tokens} / 2)")),
+             _attended(candidate, "({history_tokens} + {prompt_tokens} + {output_tokens} / 2)")),
         line("E<sub>decode</sub>", "energy of the answer", "decode_j", "J",
              "{output_tokens} × ({decode_j_per_token} + {context_nj_per_byte} / 1,000,000,000 "
              f"× {{kv_bytes_per_token}} × {beyond})"),
@@ -227,10 +227,12 @@ def _service(line: _Maker) -> list[Line]:
     ]  # fmt: skip
 
 
-def candidate_html(one: WorkedCandidate, why_not: str, *, served: bool, embodied: bool) -> str:
+def candidate_html(
+    candidate: WorkedCandidate, why_not: str, *, served: bool, embodied: bool
+) -> str:
     """A table of all figures of one candidate."""
     rows = []
-    for heading, group in lines(one, embodied=embodied).items():
+    for heading, group in lines(candidate, embodied=embodied).items():
         rows.append(f'<tr><th colspan="3" scope="rowgroup">{heading}</th></tr>')
         rows += [
             f'<tr><td><span class="cr-symbol">{row.symbol}</span>'
@@ -242,12 +244,12 @@ def candidate_html(one: WorkedCandidate, why_not: str, *, served: bool, embodied
         ]
     role = "served the turn" if served else "for comparison"
     note = f"Could not serve it: {why_not}." if why_not else ""
-    assumed = " (assumed)" if one.pue_assumed else ""
+    assumed = " (assumed)" if candidate.pue_assumed else ""
     return (
-        f'<table class="cr-worked"><caption><b>{escape(one.label)}</b>, {role}. {escape(note)} '
-        f"Zone {escape(one.zone)}, PUE {fmt.exact(one.pue, 4)}{assumed}, "
-        f"{fmt.exact(one.intensity_g_per_kwh, 4)} g/kWh as the turn starts.</caption>"
-        f"<tbody>{''.join(rows)}</tbody></table>"
+        f'<table class="cr-worked"><caption><b>{escape(candidate.label)}</b>, {role}. '
+        f"{escape(note)} Zone {escape(candidate.zone)}, PUE {fmt.exact(candidate.pue, 4)}"
+        f"{assumed}, {fmt.exact(candidate.intensity_g_per_kwh, 4)} g/kWh as the turn starts."
+        f"</caption><tbody>{''.join(rows)}</tbody></table>"
     )
 
 

@@ -11,8 +11,8 @@ from streamlit.delta_generator import DeltaGenerator
 
 import carbonrouter_core as core
 from carbonrouter_core.words import figures as fmt
-from pages.overview import kpis, newcomers, readings, site_maps
-from pages.shared import answer, charts, jobs, kept_figures, page
+from pages.overview import faircarbon, kpis, newcomers, site_maps
+from pages.shared import answer, cache, charts, jobs, page
 
 REDRAW_S = 1.0
 """Bars that take longer than this to come are drawn as they come."""
@@ -22,7 +22,7 @@ def draw(shown: page.Page) -> None:
     """The whole page: the two main policies at once, the others as they come."""
     router = shown.router
     with page.busy("Replaying every conversation under both routers\N{HORIZONTAL ELLIPSIS}"):
-        figures = kept_figures.overview(shown.scenario, router)
+        figures = cache.overview(shown.scenario, router)
     summary = figures.summary
     mass = fmt.Mass.for_largest(float(summary["carbon_g"].max()))
 
@@ -31,7 +31,7 @@ def draw(shown: page.Page) -> None:
     savings = (figures.saving, figures.saving_long, figures.saving_test)
     st.html(answer.hero_html(*savings, summary, router, figures.unmet))
     st.html(kpis.html(kpis.key_figures(summary, figures.saving, router)))
-    below = kept_figures.details(shown.scenario, router)
+    below = cache.details(shown.scenario, router)
     left, right = st.container(key="overview-body").columns([3, 2], gap="medium")
     with right:
         bars = st.empty()
@@ -50,10 +50,10 @@ def draw(shown: page.Page) -> None:
         page.note(answer.tail(below.by_length))
         both_readings = st.empty()
     # What was not kept stands beside the headline already.
-    page.assumptions([one for one in below.notes if one not in figures.unmet], below.warnings)
+    page.assumptions([note for note in below.notes if note not in figures.unmet], below.warnings)
     newcomers.words()
     with both_readings.container(), page.guard():
-        readings.draw(shown, figures)
+        faircarbon.draw(shown, figures)
     # Last, since it takes longest: what is above stands on the page meanwhile.
     with page.guard():
         draw_other_policies(shown, summary, below, mass, bars, waiting, gap)
@@ -62,19 +62,19 @@ def draw(shown: page.Page) -> None:
 def draw_other_policies(
     shown: page.Page,
     summary: pd.DataFrame,
-    below: kept_figures.Details,
+    below: cache.Details,
     mass: fmt.Mass,
     bars: DeltaGenerator,
     waiting: DeltaGenerator,
     gap: DeltaGenerator,
 ) -> None:
     """The bars of all policies, and how much of the possible saving is reached."""
-    others = kept_figures.others(shown.router)
+    others = cache.others(shown.router)
     rows, reference_g = summary.copy(), dict(below.same_kwh_g)
     draw_bars = partial(charts.policy_bars, names=below.names, present=shown.present)
 
     def redraw(key: str) -> None:
-        order = [*kept_figures.main(shown.router), *others]
+        order = [*cache.main(shown.router), *others]
         chart = draw_bars(rows, reference_g, mass, order=order)
         with bars:
             charts.show(chart, key=key)
@@ -85,7 +85,7 @@ def draw_other_policies(
     for name in others:
         try:
             with waiting:
-                rows.loc[name], reference_g[name] = kept_figures.policy_row(shown.scenario, name)
+                rows.loc[name], reference_g[name] = cache.policy_row(shown.scenario, name)
         except jobs.StoppedError as error:
             stopped.append(error)
         if time.monotonic() - drawn_at > REDRAW_S or name == others[-1]:

@@ -6,8 +6,8 @@ import pandas as pd
 import streamlit as st
 
 from carbonrouter_core.words import figures as fmt
-from pages.shared import kept_figures, maps, page, theme
-from pages.shared.narrow import widest_px
+from pages.shared import cache, maps, page, theme
+from pages.shared.window_width import widest_px
 
 
 def draw(shown: page.Page, sites: pd.DataFrame, mass: fmt.Mass) -> None:
@@ -16,7 +16,7 @@ def draw(shown: page.Page, sites: pd.DataFrame, mass: fmt.Mass) -> None:
     head.html('<h2 class="cr-title">Where conversations run</h2>')
     chosen = head.segmented_control(
         "Show on the map",
-        kept_figures.main(shown.router),
+        cache.main(shown.router),
         format_func=theme.name,
         default=shown.router,
         required=True,
@@ -25,7 +25,7 @@ def draw(shown: page.Page, sites: pd.DataFrame, mass: fmt.Mass) -> None:
     )
     users = head.toggle("Users", key="map-users", help="Lines from users to the sites that serve.")
     window_px = widest_px("site-map")
-    run = kept_figures.comparison(shown.scenario, shown.router)
+    run = cache.comparison(shown.scenario, shown.router)
     drawn = maps.site_map(
         sites,
         run.traffic(chosen),

@@ -10,9 +10,9 @@ import carbonrouter_core as core
 from carbonrouter_core.report.html import REPORT_POLICIES
 from carbonrouter_core.traces.builtin import BUILTIN_TRACES
 from carbonrouter_core.words import figures as fmt
-from pages.report import jobs as report_jobs
-from pages.report.jobs import KEY, Built, Subject
-from pages.shared import jobs, kept_figures, page, theme
+from pages.report import work
+from pages.report.work import KEY, Built, Subject
+from pages.shared import cache, jobs, page, theme
 from pages.shared.markdown import plain
 
 DONE = "report-built"
@@ -32,7 +32,7 @@ def draw(shown: page.Page) -> None:
         "CSV bundle",
         "Figures of each policy, by session, by region and hour, and every decision, with all "
         "inputs and the meaning of every column. For spreadsheets, pandas, DuckDB or R.",
-        lambda subject: report_jobs.bundle(subject, shown.scenario, policies),
+        lambda subject: work.bundle(subject, shown.scenario, policies),
     )
     more = [name for name in REPORT_POLICIES if name != router]
     _one(
@@ -42,7 +42,7 @@ def draw(shown: page.Page) -> None:
         "Report for an annex (HTML)",
         "One file with charts, key figures, SCI figures, assumptions, warnings and sources, about "
         f"{theme.in_text(router)} against FairCarbon. It opens anywhere and prints on A4.",
-        lambda subject: report_jobs.html(subject, shown.scenario, router, more),
+        lambda subject: work.html(subject, shown.scenario, router, more),
     )
     if shown.scenario.trace in BUILTIN_TRACES:
         what = "Every turn with its time, user and difficulty as they were drawn"
@@ -54,7 +54,7 @@ def draw(shown: page.Page) -> None:
         (),
         "Placed trace (Parquet)",
         f"{what}: with it anyone can redo the figures to the last digit.",
-        lambda subject: report_jobs.placed_trace(subject, shown.scenario),
+        lambda subject: work.placed_trace(subject, shown.scenario),
     )
 
 
@@ -63,7 +63,7 @@ def _policies(router: str) -> list[str]:
     chosen = st.multiselect(
         "Policies in the bundle",
         known,
-        default=list(kept_figures.main(router)),
+        default=list(cache.main(router)),
         format_func=theme.name,
         key=f"{POLICIES}-{router}",
         help="Every file of the bundle has each of them; FairCarbon is what savings are against.",
@@ -79,7 +79,7 @@ def _one(
     meaning: str,
     start: Callable[[Subject], None],
 ) -> None:
-    subject = Subject(kind, (shown.scenario.name, kept_figures.key_of(shown.scenario), *choice))
+    subject = Subject(kind, (shown.scenario.name, cache.key_of(shown.scenario), *choice))
     now = jobs.status(KEY)
     row = st.container(border=True)
     row.markdown(f"**{title}**")

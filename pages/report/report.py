@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from carbonrouter_core.report.kept_runs import Check
 from carbonrouter_core.store.store import StoredRun
-from pages.report import downloads, kept_runs
+from pages.report import downloads, stored_runs
 from pages.shared import page
 
 shown = page.start("Report")
@@ -14,7 +14,7 @@ with page.guard():
     result = downloads.collect()
     downloads.draw(shown)
     if isinstance(result, StoredRun):
-        kept_runs.say(f"Kept as run {result.id}: {result.name}.")
-    kept_runs.draw(shown)
+        stored_runs.say(f"Kept as run {result.id}: {result.name}.")
+    stored_runs.draw(shown)
     if isinstance(result, Check):
-        kept_runs.tell(result)
+        stored_runs.tell(result)

@@ -39,7 +39,7 @@ def draw() -> None:
     _traffic()
     _sites()
     _caches()
-    _demands()
+    _quality_and_speed()
     _carbon()
 
 
@@ -175,10 +175,10 @@ def _keep_availability(region: str, gpu: str, key: str) -> None:
     regions = list(draft["regions"])
     has = {name for name in regions if name in draft["gpu_regions"].get(gpu, regions)}
     has = has | {region} if st.session_state[key] else has - {region}
-    kept = {name: where for name, where in draft["gpu_regions"].items() if name != gpu}
+    gpu_regions = {name: where for name, where in draft["gpu_regions"].items() if name != gpu}
     if len(has) < len(regions):  # a GPU type that is not listed is everywhere
-        kept[gpu] = tuple(name for name in regions if name in has)
-    state.change("gpu_regions", kept)
+        gpu_regions[gpu] = tuple(name for name in regions if name in has)
+    state.change("gpu_regions", gpu_regions)
 
 
 def _pue() -> None:
@@ -224,7 +224,7 @@ def _caches() -> None:
             )
 
 
-def _demands() -> None:
+def _quality_and_speed() -> None:
     with _group(
         "What users may ask for: quality, speed, and when to hold",
         "Every router chooses among what meets both demands. The gate is the published rule's, the "

@@ -14,7 +14,7 @@ import carbonrouter_core as core
 from carbonrouter_core.fleet.catalog import OwnEntry
 from carbonrouter_core.fleet.own import TABLES, template_csv
 from carbonrouter_core.store.own_catalog import delete_entry, import_catalog, stored_additions
-from pages.shared import kept_figures, page, state
+from pages.shared import cache, page, state
 from pages.shared.markdown import plain
 
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ def _upload() -> None:
         except core.CarbonRouterError as error:
             st.error(f"Nothing was stored. {plain(str(error))}", icon=":material/block:")
             return
-        kept_figures.forget()
+        cache.forget()
         st.session_state[UPLOADS] += 1
         st.toast(f"Stored {plain(', '.join(entry.name for entry in entries))}")
         st.rerun()
@@ -115,7 +115,7 @@ def _deleted(entry: OwnEntry) -> None:
     except core.CarbonRouterError as error:
         st.error(f"Not deleted: {plain(str(error))}", icon=":material/block:")
         return
-    kept_figures.forget()
+    cache.forget()
     scenario, default = state.current(), core.Scenario()
     models = tuple(name for name in scenario.models if (entry.kind, entry.name) != ("model", name))
     gpus = tuple(name for name in scenario.gpus if (entry.kind, entry.name) != ("GPU type", name))

@@ -133,11 +133,11 @@ def _saved() -> None:
     if st.session_state.get(CHOSEN) not in known:
         st.session_state[CHOSEN] = next(iter(known))
     name = st.selectbox("Scenario", list(known), key=CHOSEN)
-    one = known[name]
-    st.caption(f"Saved {one.created_utc:%Y-%m-%d %H:%M} UTC")
+    saved = known[name]
+    st.caption(f"Saved {saved.created_utc:%Y-%m-%d %H:%M} UTC")
     actions = st.container(horizontal=True)
-    actions.button("Load", on_click=_load, args=(one,), key="scenario-load")
-    actions.button("Duplicate", on_click=_duplicate, args=(one,), key="scenario-duplicate")
+    actions.button("Load", on_click=_load, args=(saved,), key="scenario-load")
+    actions.button("Duplicate", on_click=_duplicate, args=(saved,), key="scenario-duplicate")
     if actions.button("Compare with this one", key="scenario-compare"):
         choice.open_with(name)
     with actions.popover("Delete"):
@@ -145,23 +145,23 @@ def _saved() -> None:
         st.button("Yes, delete it", on_click=_delete, args=(name,), key="scenario-delete")
 
 
-def _load(one: StoredText) -> None:
+def _load(saved: StoredText) -> None:
     try:
-        scenario = core.Scenario.from_json(one.text)
+        scenario = core.Scenario.from_json(saved.text)
     except core.CarbonRouterError as error:
-        _tell(f"{one.name} cannot be loaded: {error} Nothing was changed.", wrong=True)
+        _tell(f"{saved.name} cannot be loaded: {error} Nothing was changed.", wrong=True)
         return
     state.adopt(scenario, preset_name=state.nearest_preset(scenario))
-    _tell(f"Loaded {one.name}.")
+    _tell(f"Loaded {saved.name}.")
 
 
-def _duplicate(one: StoredText) -> None:
+def _duplicate(saved: StoredText) -> None:
     names, number = stored.scenarios()[0], 2
-    copy = f"{one.name} copy"
+    copy = f"{saved.name} copy"
     while copy in names:
-        copy, number = f"{one.name} copy {number}", number + 1
+        copy, number = f"{saved.name} copy {number}", number + 1
     try:
-        scenario = core.Scenario.from_json(one.text).replace(name=copy)
+        scenario = core.Scenario.from_json(saved.text).replace(name=copy)
         open_store().save_scenario(copy, scenario.to_json())
     except core.CarbonRouterError as error:
         _tell(f"Not duplicated: {error}", wrong=True)

@@ -14,7 +14,7 @@ import carbonrouter_core as core
 from carbonrouter_core.replay.checks import Problem, problems
 from carbonrouter_core.scenario import FIELDS, plain
 from carbonrouter_core.words import figures as fmt
-from pages.shared import answer, kept_figures, page, state, tables, theme
+from pages.shared import answer, cache, page, state, tables, theme
 
 
 def draw(shown: page.Page) -> None:
@@ -29,7 +29,7 @@ def draw(shown: page.Page) -> None:
         return
     with verdict.container(border=True), page.guard():
         with page.busy("Replaying every conversation under both routers\N{HORIZONTAL ELLIPSIS}"):
-            figures = kept_figures.overview(shown.scenario, shown.router)
+            figures = cache.overview(shown.scenario, shown.router)
         _answer(shown, figures)
 
 
@@ -42,7 +42,7 @@ def _problems(shown: page.Page) -> list[Problem]:
 
 def _cannot_run(wrong: Sequence[Problem]) -> None:
     items = "".join(
-        f"<li>{escape(fmt.sentence_case(one.message))}</li>" for one in dict.fromkeys(wrong)
+        f"<li>{escape(fmt.sentence_case(error.message))}</li>" for error in dict.fromkeys(wrong)
     )
     st.html(
         '<div class="cr-problem" role="alert"><h2>These choices cannot be run</h2>'
@@ -51,7 +51,7 @@ def _cannot_run(wrong: Sequence[Problem]) -> None:
     )
 
 
-def _answer(shown: page.Page, figures: kept_figures.Overview) -> None:
+def _answer(shown: page.Page, figures: cache.Overview) -> None:
     """The result of these choices, in short."""
     summary, router = figures.summary, shown.router
     figure, words = answer.headline(figures.saving)
@@ -122,22 +122,22 @@ def replicas(scenario: core.Scenario, router: str) -> None:
     """What runs where: machines of each model on each GPU type, and what one holds."""
     with st.expander("What runs where: how many conversations share a machine"):
         try:
-            prepared = kept_figures.prepared_beside(scenario)
+            prepared = cache.prepared_beside(scenario)
         except core.CarbonRouterError:
             page.note("Shown once the choices can be run.")
             return
         table = pd.DataFrame(
             [
                 {
-                    "Model": one.model,
-                    "GPUs": f"{one.n_gpus} \N{MULTIPLICATION SIGN} {one.gpu}",
-                    "Together": one.batch,
-                    "Longest conversation (tokens)": one.fit_tokens,
-                    "Energy of a token (J)": one.decode_j_per_token,
-                    "Time of a token (ms)": one.inter_token_ms,
-                    "Basis": one.basis + (", extrapolated" if one.extrapolated else ""),
+                    "Model": replica.model,
+                    "GPUs": f"{replica.n_gpus} \N{MULTIPLICATION SIGN} {replica.gpu}",
+                    "Together": replica.batch,
+                    "Longest conversation (tokens)": replica.fit_tokens,
+                    "Energy of a token (J)": replica.decode_j_per_token,
+                    "Time of a token (ms)": replica.inter_token_ms,
+                    "Basis": replica.basis + (", extrapolated" if replica.extrapolated else ""),
                 }
-                for one in prepared.deployments.replicas
+                for replica in prepared.deployments.replicas
             ]
         )
         st.dataframe(

@@ -12,8 +12,8 @@ from carbonrouter_core.studies import sensitivity
 from carbonrouter_core.studies.inputs import SWEEP_INPUTS, SweepInput
 from carbonrouter_core.studies.sweep import Axis, Question
 from carbonrouter_core.words import figures as fmt
-from pages.sensitivity import words as sweep_words
-from pages.shared import choices, kept_figures, page, studies, theme
+from pages.sensitivity import sentences
+from pages.shared import cache, choices, page, studies, theme
 from pages.shared.markdown import plain
 from pages.shared.studies import Study
 
@@ -68,7 +68,7 @@ def _question(shown: page.Page) -> tuple[str, Question]:
     others = [name for name in policies if name != policy_id]
     first = core.BASELINE if policy_id != core.BASELINE else shown.router
     baseline = _select(row, "Against", "baseline", others, first, theme.name, 220)
-    trace = kept_figures.prepared(shown.scenario).placed.trace
+    trace = cache.prepared(shown.scenario).placed.trace
     few = sample_sessions(trace.n_sessions, trace.n_turns)
     sizes = {"sample": f"a sample of {few:,}", "all": f"all {trace.n_sessions:,}"}
     if few == trace.n_sessions:
@@ -96,9 +96,11 @@ def _details(kind: str) -> dict[str, Any]:
         return {"axes": (first, _axis("y", FIRST_SECOND, 12, 5))}
     if kind == studies.BREAK_EVEN:
         row = st.container(horizontal=True)
-        searched = [name for name, one in SWEEP_INPUTS.items() if one.numeric and name != "seed"]
-        one = _input(row, "Input", "search", searched, "latency_ceiling_ms")
-        return {"search": one.id, "bounds": _range(row, one, "search")}
+        searched = [
+            name for name, swept in SWEEP_INPUTS.items() if swept.numeric and name != "seed"
+        ]
+        swept = _input(row, "Input", "search", searched, "latency_ceiling_ms")
+        return {"search": swept.id, "bounds": _range(row, swept, "search")}
     if kind == studies.DRAWS:
         row = st.container(horizontal=True)
         key = f"{KEY}-draws"
@@ -109,36 +111,36 @@ def _details(kind: str) -> dict[str, Any]:
 def _axis(place: str, first: str, most: int, usual: int) -> Axis:
     """A swept input with its values."""
     row = st.container(horizontal=True)
-    one = _input(row, "Input" if place == "x" else "and", place, list(SWEEP_INPUTS), first)
-    low, high = _range(row, one, place)
-    if one.id == "copies":
-        return Axis(one.id, (low, high))
+    swept = _input(row, "Input" if place == "x" else "and", place, list(SWEEP_INPUTS), first)
+    low, high = _range(row, swept, place)
+    if swept.id == "copies":
+        return Axis(swept.id, (low, high))
     key = f"{KEY}-{place}-count"
     choices.restore(key, usual, lambda value: 2 <= value <= most)
     count = row.number_input("Values", 2, most, key=key, width=110)
-    return Axis(one.id, sensitivity.spaced_values(one.id, choices.keep(key, count), low, high))
+    return Axis(swept.id, sensitivity.spaced_values(swept.id, choices.keep(key, count), low, high))
 
 
 def _input(where: Any, label: str, place: str, names: list[str], first: str) -> SweepInput:
     def words(name: str) -> str:
-        one = SWEEP_INPUTS[name]
-        return f"{one.label} ({sweep_words.kind(one)})"
+        swept = SWEEP_INPUTS[name]
+        return f"{swept.label} ({sentences.kind(swept)})"
 
     return SWEEP_INPUTS[_select(where, label, place, names, first, words, 300)]
 
 
-def _range(where: Any, one: SweepInput, place: str) -> tuple[Any, Any]:
+def _range(where: Any, swept: SweepInput, place: str) -> tuple[Any, Any]:
     """From where to where an input goes; its usual low and high values at first."""
-    if not one.numeric and not isinstance(one.low, date):
-        return one.low, one.high
+    if not swept.numeric and not isinstance(swept.low, date):
+        return swept.low, swept.high
     ends = []
-    for label, end, usual in (("From", "low", one.low), ("To", "high", one.high)):
-        key = f"{KEY}-{place}-{one.id}-{end}"
+    for label, end, usual in (("From", "low", swept.low), ("To", "high", swept.high)):
+        key = f"{KEY}-{place}-{swept.id}-{end}"
         choices.restore(key, usual, lambda _: True)
         if isinstance(usual, date):
             value = where.date_input(label, key=key, format="YYYY-MM-DD", width=150)
         else:
-            unit = f" ({one.unit})" if one.unit else ""
+            unit = f" ({swept.unit})" if swept.unit else ""
             step = 1 if isinstance(usual, int) else None
             number_format = None if isinstance(usual, int) else "%g"
             value = where.number_input(

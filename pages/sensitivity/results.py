@@ -11,8 +11,7 @@ import streamlit as st
 from carbonrouter_core.studies import sensitivity
 from carbonrouter_core.studies.inputs import SWEEP_INPUTS
 from carbonrouter_core.words import figures as fmt
-from pages.sensitivity import charts as sweep_charts
-from pages.sensitivity import words
+from pages.sensitivity import plots, sentences
 from pages.shared import charts, page, studies
 from pages.shared.markdown import plain
 from pages.shared.studies import Results
@@ -64,16 +63,16 @@ def _tornado(results: Results, present: bool) -> None:
     if base.error:
         page.problem("This scenario cannot be run", base.error)
         return
-    bars = words.bars(results)
+    bars = sentences.bars(results)
     if not bars:
         return
     if results.complete:
-        _verdict(escape(sensitivity.most_important(bars)), words.base(results, base))
+        _verdict(escape(sensitivity.most_important(bars)), sentences.base(results, base))
     else:
         page.note(f"{len(bars)} of {len(SWEEP_INPUTS)} inputs so far.")
-    charts.show(sweep_charts.tornado(results, bars, present=present), key="tornado")
+    charts.show(plots.tornado(results, bars, present=present), key="tornado")
     if not present:
-        _take_away(results, words.tornado_table(bars), opened=results.complete)
+        _take_away(results, sentences.tornado_table(bars), opened=results.complete)
 
 
 def _line(results: Results, present: bool) -> None:
@@ -85,66 +84,66 @@ def _line(results: Results, present: bool) -> None:
         if outcome is not None
     ]
     if results.ended:
-        _verdict(words.sweep_words(results))
-    chart = sweep_charts.line(study, SWEEP_INPUTS[axis.input], points, present=present)
+        _verdict(sentences.sentences(results))
+    chart = plots.line(study, SWEEP_INPUTS[axis.input], points, present=present)
     charts.show(chart, key="line")
     _cannot_run(results)
     if not present:
-        _take_away(results, words.sweep_table(results))
+        _take_away(results, sentences.sweep_table(results))
 
 
 def _grid(results: Results, present: bool) -> None:
     if results.ended:
-        _verdict(words.sweep_words(results))
-    charts.show(sweep_charts.grid(results, present=present), key="grid")
+        _verdict(sentences.sentences(results))
+    charts.show(plots.grid(results, present=present), key="grid")
     _cannot_run(results)
     if not present:
-        _take_away(results, words.sweep_table(results))
+        _take_away(results, sentences.sweep_table(results))
 
 
 def _search(results: Results, present: bool) -> None:
     study = results.study
     if results.ended and results.break_even:
-        _verdict(words.search_words(results))
-    chart = sweep_charts.line(
+        _verdict(sentences.search_words(results))
+    chart = plots.line(
         study,
         SWEEP_INPUTS[study.search],
-        words.looked_at(results),
+        sentences.looked_at(results),
         results.break_even.crossings if results.break_even else (),
         present=present,
     )
     charts.show(chart, key="search")
     _cannot_run(results)
     if not present:
-        _take_away(results, words.search_table(results))
+        _take_away(results, sentences.search_table(results))
 
 
 def _draws(results: Results, present: bool) -> None:
-    base, drawn = results.in_order()[0], words.drawn(results)
+    base, drawn = results.in_order()[0], sentences.drawn(results)
     if base is None:
         return
     if base.error:
         page.problem("This scenario cannot be run", base.error)
         return
     if results.ended:
-        _verdict(words.draws_words(results))
-    outcomes = [one for one in results.in_order() if one is not None]
+        _verdict(sentences.draws_words(results))
+    outcomes = [outcome for outcome in results.in_order() if outcome is not None]
     interval = sensitivity.factor_interval(outcomes, results.study.policy_id)
-    chart = sweep_charts.histogram(results.study, drawn, interval, present=present)
+    chart = plots.histogram(results.study, drawn, interval, present=present)
     charts.show(chart, key="draws")
     if not present:
         with st.expander("Between which values factors are drawn, and why"):
-            st.dataframe(words.ranges_table(), hide_index=True, key="sweep-ranges")
+            st.dataframe(sentences.ranges_table(), hide_index=True, key="sweep-ranges")
             page.note(
                 "Multipliers are drawn evenly on a log scale, each by itself. Page Method has "
                 "another reading, with errors of each model and GPU type apart."
             )
-        _take_away(results, words.draws_table(results))
+        _take_away(results, sentences.draws_table(results))
 
 
 def _cannot_run(results: Results) -> None:
     """Why points could not run, each reason once."""
-    reasons = [one.error for one in results.outcomes.values() if one.error]
+    reasons = [outcome.error for outcome in results.outcomes.values() if outcome.error]
     for reason in dict.fromkeys(reasons):
         st.warning(
             f"{fmt.plural(reasons.count(reason), 'value')} could not run: {plain(reason)}",

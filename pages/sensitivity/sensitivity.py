@@ -7,7 +7,7 @@ from functools import partial
 import streamlit as st
 
 from pages.sensitivity import choice, results
-from pages.shared import kept_figures, page, studies
+from pages.shared import cache, page, studies
 
 JOB = "sensitivity-job"
 EMPTY = (
@@ -20,7 +20,7 @@ EMPTY = (
 def draw(shown: page.Page) -> None:
     """Choose, run, and what has come of it."""
     study = None
-    kept_figures.prepared_beside(
+    cache.prepared_beside(
         shown.scenario
     )  # a scenario that cannot run is said before anything is asked
     if not shown.present:

@@ -20,7 +20,7 @@ from carbonrouter_core.routing.policies import AS_SERVED
 from carbonrouter_core.words import figures as fmt
 from carbonrouter_core.words.names import unknown
 from pages.session_replay import decisions, player
-from pages.shared import choices, kept_figures, theme
+from pages.shared import cache, choices, theme
 from pages.shared.page import Page
 
 BY_ID = "By id"
@@ -76,12 +76,12 @@ def policies(shown: Page) -> list[str]:
     """Whom the router can be compared with, FairCarbon first; a log that says how its turns were
     served too.
     """
-    trace = kept_figures.prepared(shown.scenario).placed.trace
+    trace = cache.prepared(shown.scenario).placed.trace
     logged = [AS_SERVED.id] if has_served(trace) else []
-    return [core.BASELINE, *logged, *kept_figures.others(shown.router)]
+    return [core.BASELINE, *logged, *cache.others(shown.router)]
 
 
-@st.cache_resource(max_entries=kept_figures.MAX_COMPARISONS, show_spinner=False)
+@st.cache_resource(max_entries=cache.MAX_COMPARISONS, show_spinner=False)
 def _table(scenario_key: str, router: str, other: str, _run: core.Comparison) -> pd.DataFrame:
     return session_table(_run, router, other)
 
@@ -132,7 +132,7 @@ def in_words(turns: range) -> str:
 
 
 def _pick(shown: Page) -> Choice:
-    prepared = kept_figures.prepared_beside(shown.scenario)
+    prepared = cache.prepared_beside(shown.scenario)
     names, key = policies(shown), "replay-other"
     named = partial(decisions.policy_name, prepared=prepared)
     if shown.present:
@@ -148,8 +148,8 @@ def _pick(shown: Page) -> Choice:
             format_func=named,
             help=COMPARED_WITH,
         )
-    run = kept_figures.several(shown.scenario, (shown.router, other))
-    table = _table(kept_figures.key_of(shown.scenario), shown.router, other, run)
+    run = cache.several(shown.scenario, (shown.router, other))
+    table = _table(cache.key_of(shown.scenario), shown.router, other, run)
     if shown.present:
         return Choice(run, table, other, _last_session(table))
     by = choices.select(columns[0], "Pick by", [*ORDERS, BY_ID], "replay-by", next(iter(ORDERS)))
@@ -251,7 +251,7 @@ def replay(shown: Page, choice: Choice) -> tuple[Story, Story]:
     """Put the player on the page; gives the two stories it shows."""
     assert choice.session is not None
     first = choice.turns.start
-    key = kept_figures.key_of(shown.scenario)
+    key = cache.key_of(shown.scenario)
     chosen = (key, shown.router, choice.other, choice.session, first)
     stories = _stories(*chosen, choice.turns.stop, choice.run)
     player.show(_message(*chosen, shown.present, stories), key="session-player")

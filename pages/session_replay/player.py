@@ -144,13 +144,13 @@ def _policy(story: Story, mass: fmt.Mass) -> dict[str, Any]:
         "ahead": bool(np.isfinite(story.candidates.to_come_g).any()),
         "knows": policy(story.policy_id).knows_output,
         "note": " ".join(_notes(story)),
-        "verdict": [one.verdict for one in words],
+        "verdict": [text.verdict for text in words],
         "place": [
             " on ".join(decisions.names(story, int(d))[:2]) if d >= 0 else ""
             for d in story.decisions.deployment
         ],
-        "why": [one.why for one in words],
-        "numbers": [one.numbers for one in words],
+        "why": [text.why for text in words],
+        "numbers": [text.numbers for text in words],
     }
 
 
@@ -174,8 +174,11 @@ def _deployments(story: Story) -> dict[str, list[Any]]:
     replicas = [deployments.replicas[pair] for pair in fleet.pair]
     return {
         "label": [deployments.label(d) for d in range(len(deployments))],
-        "chip": [f"{one.model} \N{MIDDLE DOT} {one.gpu.partition('-')[0]}" for one in replicas],
-        "model": [one.model for one in replicas],
+        "chip": [
+            f"{replica.model} \N{MIDDLE DOT} {replica.gpu.partition('-')[0]}"
+            for replica in replicas
+        ],
+        "model": [replica.model for replica in replicas],
         "region": fleet.region.tolist(),
         "fits": fleet.fit_tokens[fleet.pair].tolist(),
     }

@@ -8,7 +8,7 @@ import streamlit as st
 
 from carbonrouter_core.results.session_story import Story
 from pages.session_replay import conversations, decisions
-from pages.shared import kept_figures, page
+from pages.shared import cache, page
 
 
 def draw(shown: page.Page) -> None:
@@ -26,16 +26,16 @@ def draw(shown: page.Page) -> None:
         turn_tables(stories)
     run = choice.run
     as_logged = run.runs[choice.other].notes  # of a log that is replayed as it was served
-    page.assumptions((*kept_figures.notes(run, shown.router), *as_logged), run.prepared.warnings)
+    page.assumptions((*cache.notes(run, shown.router), *as_logged), run.prepared.warnings)
 
 
 def turn_tables(stories: tuple[Story, Story]) -> None:
     """Every turn as a table, for those who would rather read, or take it away."""
-    one = stories[0]
-    told = "All turns"
-    if len(one) < one.turns_in_all:
-        told = f"Turns {conversations.in_words(range(one.first, one.first + len(one)))}"
-    with st.expander(f"{told} as a table"):
+    story = stories[0]
+    title = "All turns"
+    if len(story) < story.turns_in_all:
+        title = f"Turns {conversations.in_words(range(story.first, story.first + len(story)))}"
+    with st.expander(f"{title} as a table"):
         names = [decisions.policy_name(story.policy_id, story.prepared) for story in stories]
         tabs = st.tabs(names)
         for tab, story in zip(tabs, stories, strict=True):

@@ -14,16 +14,14 @@ from carbonrouter_core.studies.seasons import offered_series
 from carbonrouter_core.traces.builtin import BUILTIN_TRACES
 from carbonrouter_core.units import S_PER_DAY
 from carbonrouter_core.words import figures as fmt
-from pages.shared import answer, kept_figures, state, stored
+from pages.shared import answer, cache, state, stored
 from pages.shared.markdown import plain
 from pages.shared.state import COPIES_NAMES, adopt, current, distance, router
 
 __all__ = ["COPIES_NAMES", "adopt", "current", "distance", "router", "sidebar"]
 
 ROUTER_NAMES = dict(
-    zip(
-        kept_figures.ROUTERS, ("Look-ahead (recommended)", "Gate (the published rule)"), strict=True
-    )
+    zip(cache.ROUTERS, ("Look-ahead (recommended)", "Gate (the published rule)"), strict=True)
 )
 LONGEST_IDLE_MIN = 240
 """End of the slider; a scenario from elsewhere may keep caches longer."""
@@ -94,7 +92,7 @@ def _router_control() -> None:
     state.fill(key, router())
     st.radio(
         "Router",
-        kept_figures.ROUTERS,
+        cache.ROUTERS,
         format_func=ROUTER_NAMES.__getitem__,
         key=key,
         on_change=_keep_router,
@@ -175,10 +173,10 @@ def _workload_controls() -> None:
 def data_set_control(where: str) -> None:
     """The trace: built in, or brought by the user."""
     chosen = state.draft()["trace"]
-    found, _ = stored.traces()  # page Traffic data says why there are none
+    stored_traces, _ = stored.traces()  # page Traffic data says why there are none
     own = {
         trace.name: f"{fmt.plural(trace.turns, 'turn')} in {fmt.plural(trace.sessions, 'session')}"
-        for trace in found
+        for trace in stored_traces
     }
     traces = [*BUILTIN_TRACES, *own]
     if chosen not in traces:
@@ -224,8 +222,8 @@ def _days_to_choose() -> tuple[date, date, str]:
         return chosen, chosen, plain(str(error))
     spans = common_starts(list(offered.values()), days=1)
     if not spans:
-        ends = {name: max(one.end_s for one in found) for name, found in offered.items()}
-        starts = {name: min(one.start_s for one in found) for name, found in offered.items()}
+        ends = {name: max(series.end_s for series in group) for name, group in offered.items()}
+        starts = {name: min(series.start_s for series in group) for name, group in offered.items()}
         late, early = max(starts, key=starts.__getitem__), min(ends, key=ends.__getitem__)
         return (
             chosen,
@@ -237,7 +235,7 @@ def _days_to_choose() -> tuple[date, date, str]:
     text = "All chosen grids have data from " + fmt.joined(
         [f"{first} to {last}" for first, last in days]
     )
-    own = [one.name for found in offered.values() for one in found if one.name]
+    own = [series.name for group in offered.values() for series in group if series.name]
     if own:
         text += f", with {fmt.joined([plain(name) for name in dict.fromkeys(own)])} of yours"
     # A day out of range can come from an earlier choice of regions: it stays visible, and the

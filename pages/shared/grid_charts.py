@@ -88,12 +88,12 @@ def calendar(
 
 def _months_of(window: tuple[date, date], year: int) -> list[tuple[int, int, int]]:
     """(month from 0, first day, last day) of each month of ``year`` that the window touches."""
-    found: dict[int, list[int]] = {}
+    days_of: dict[int, list[int]] = {}
     for i in range((window[1] - window[0]).days + 1):
         day = window[0] + timedelta(days=i)
         if day.year == year:
-            found.setdefault(day.month - 1, []).append(day.day)
-    return [(month, min(days), max(days)) for month, days in found.items()]
+            days_of.setdefault(day.month - 1, []).append(day.day)
+    return [(month, min(days), max(days)) for month, days in days_of.items()]
 
 
 def _calendar_words(days: pd.DataFrame, city: str, year: int) -> str:

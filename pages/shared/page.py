@@ -16,7 +16,7 @@ import streamlit as st
 
 import carbonrouter_core as core
 from carbonrouter_core.words import figures as fmt
-from pages.shared import controls, jobs, kept_figures, sharing, state, theme
+from pages.shared import cache, controls, jobs, sharing, state, theme
 
 ASSETS = Path(__file__).resolve().parents[2] / "assets"
 HERE = Path(__file__).parent
@@ -167,7 +167,7 @@ def busy(message: str) -> Iterator[None]:
     The first one of a process also says that the engine may have to be compiled. The style
     sheet holds that back for a few seconds, since nothing can be sent while the work is done.
     """
-    if kept_figures.has_replayed():
+    if cache.has_replayed():
         with st.spinner(message, show_time=True):
             yield
         return

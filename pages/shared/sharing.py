@@ -13,7 +13,7 @@ from carbonrouter_core.report import links
 from carbonrouter_core.report.links import PARAMETER, Opened
 from carbonrouter_core.store.store import existing_store
 from carbonrouter_core.words import figures as fmt
-from pages.shared import kept_figures, state, stored
+from pages.shared import cache, state, stored
 from pages.shared.markdown import plain
 
 OPENED = "opened-link"
@@ -32,7 +32,7 @@ def take_link() -> None:
     opened = links.open_link(text, [trace.name for trace in own])
     if not opened.refused:
         state.adopt(opened.scenario, preset_name=state.nearest_preset(opened.scenario))
-        if opened.router in kept_figures.ROUTERS:
+        if opened.router in cache.ROUTERS:
             st.session_state[state.ROUTER_KEY] = opened.router
     st.session_state[OPENED] = opened
 
@@ -48,7 +48,7 @@ def notice() -> None:
         return
     box = st.container(border=True, key="opened-link-notice")
     title = "The link could not be opened" if opened.refused else "Opened from a link, with changes"
-    items = "".join(f"<li>{escape(one)}</li>" for one in opened.notices)
+    items = "".join(f"<li>{escape(notice)}</li>" for notice in opened.notices)
     box.html(f'<div role="status"><b>{title}</b><ul class="cr-note">{items}</ul></div>')
     if box.button("Understood", key="opened-link-seen"):
         del st.session_state[OPENED]
@@ -73,7 +73,7 @@ def share(scenario: core.Scenario, router: str) -> None:
         ]
         said += links.needs(scenario, _prepared(scenario))
         said.append("As a file: page Scenario, \u201cAs a file (JSON)\u201d.")
-        st.html("".join(f'<p class="cr-note">{escape(one)}</p>' for one in said))
+        st.html("".join(f'<p class="cr-note">{escape(notice)}</p>' for notice in said))
 
 
 def address(link_text: str) -> str:
@@ -90,6 +90,6 @@ def _prepared(scenario: core.Scenario) -> Prepared | None:
         store = existing_store() if scenario.own_intensity else None
         if store is None or not store.table_names("intensity"):
             return None
-        return kept_figures.prepared(scenario)
+        return cache.prepared(scenario)
     except core.CarbonRouterError:  # the page itself says what is wrong
         return None

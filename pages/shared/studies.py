@@ -206,35 +206,36 @@ def follow(key: str, study: Study | None, show: Show) -> None:
     now = jobs.status(key)
     if now is None:
         return
-    found = results_of(now)
+    results = results_of(now)
     if not now.ended:
         jobs.watch(key, lambda: _show_running(key, show), in_words=_progress_in_words)
         return
-    if study is not None and found.study != study:
+    if study is not None and results.study != study:
         st.info(
             "The choices have changed since. The results below are of the earlier ones: "
-            f"{plain(describe(found.study))}.",
+            f"{plain(describe(results.study))}.",
             icon=":material/history:",
         )
     if now.phase is Phase.FAILED:
         page.problem("This could not be run to its end", now.error)
     elif now.phase is Phase.STOPPED:
-        kept = "are shown below" if found.note else "are kept; *Go on* does the rest"
+        rest = "are shown below" if results.note else "are kept; *Go on* does the rest"
         st.warning(
-            f"Stopped. {fmt.plural(len(found.outcomes), 'run')} of {found.study.runs()} {kept}.",
+            f"Stopped. {fmt.plural(len(results.outcomes), 'run')} of {results.study.runs()} "
+            f"{rest}.",
             icon=":material/stop_circle:",
         )
-    if found.note:
-        page.note(escape(found.note))
-    if found.outcomes:
-        show(found)
+    if results.note:
+        page.note(escape(results.note))
+    if results.outcomes:
+        show(results)
 
 
 def _show_running(key: str, show: Show) -> None:
-    found = results(key)
-    if found is not None and found.outcomes:
+    so_far = results(key)
+    if so_far is not None and so_far.outcomes:
         with page.guard():
-            show(found)
+            show(so_far)
     else:
         page.note(f"Processes are starting. {page.FIRST_START}")
 

@@ -33,7 +33,7 @@ from carbonrouter_core.traces.importers.base import ImportOptions
 from carbonrouter_core.traces.report import TraceReport
 from carbonrouter_core.traces.schema import LONG_SESSION_TURNS
 from carbonrouter_core.words import figures as fmt
-from pages.shared import controls, jobs, kept_figures, page, stored
+from pages.shared import cache, controls, jobs, page, stored
 from pages.shared.markdown import plain
 
 PREVIEW_ROWS = 200
@@ -164,12 +164,12 @@ def _lengths(report: TraceReport) -> pd.DataFrame:
 def _findings(report: TraceReport) -> pd.DataFrame:
     return pd.DataFrame(
         {
-            "": [KIND_NAMES[one.kind] for one in report.findings],
-            "What": [one.reason for one in report.findings],
-            "Rows": [one.count for one in report.findings],
+            "": [KIND_NAMES[finding.kind] for finding in report.findings],
+            "What": [finding.reason for finding in report.findings],
+            "Rows": [finding.count for finding in report.findings],
             "Where": [
-                ", ".join(one.places) + (", ..." if one.count > len(one.places) else "")
-                for one in report.findings
+                ", ".join(finding.places) + (", ..." if finding.count > len(finding.places) else "")
+                for finding in report.findings
             ],
         }
     )
@@ -198,14 +198,14 @@ def table(own: list[StoredTrace]) -> pd.DataFrame:
     """One row a trace, those of the user first."""
     rows = [
         {
-            "Name": one.name,
-            "Turns": one.turns,
-            "Sessions": one.sessions,
-            "Format": one.report["format_label"],
-            "Time": one.report["span"],
-            "Stored": one.created_utc.strftime("%Y-%m-%d %H:%M UTC"),
+            "Name": trace.name,
+            "Turns": trace.turns,
+            "Sessions": trace.sessions,
+            "Format": trace.report["format_label"],
+            "Time": trace.report["span"],
+            "Stored": trace.created_utc.strftime("%Y-%m-%d %H:%M UTC"),
         }
-        for one in own
+        for trace in own
     ]
     for name, label in BUILTIN_TRACES.items():
         trace = core.find_trace(name)
@@ -228,7 +228,7 @@ def delete(name: str) -> None:
     if controls.current().trace == name:
         controls.adopt(controls.current().replace(trace="sharegpt"))
     # figures are kept under the trace's name, which another trace may have next
-    kept_figures.forget()
+    cache.forget()
 
 
 @st.cache_data(max_entries=4, show_spinner="Writing the file")
@@ -274,11 +274,11 @@ def _observe(scenario_key: str, _scenario: core.Scenario, _progress: Progress) -
 
 def show_observed(scenario: core.Scenario) -> None:
     """What the log's own routing emitted against CarbonRouter, and the cache model's error."""
-    key = kept_figures.key_of(scenario)
+    key = cache.key_of(scenario)
     work = partial(_observe, key, scenario)
-    found = jobs.wait(("observed", key), "Replaying the log", work)
-    if found.against is not None:
-        against = found.against
+    observed = jobs.wait(("observed", key), "Replaying the log", work)
+    if observed.against is not None:
+        against = observed.against
         mass = fmt.Mass.for_largest(against.as_served_g)
         if against.saving.value_percent is None:
             st.markdown("No session of this log can be charged in full in this scenario.")
@@ -291,11 +291,11 @@ def show_observed(scenario: core.Scenario) -> None:
                 f"**{mass.text(against.policy_g)}**, {less}"
                 f" (95 % interval {fmt.between(*against.saving[1:])})."
             )
-        page.note(*(plain_html(note) for note in found.notes))
+        page.note(*(plain_html(note) for note in observed.notes))
         page.note("Page Session replay shows it turn by turn: choose As served there.")
-    if found.error is not None and found.fit is not None:
-        fit = found.fit
-        st.markdown(f"**Cache model against the log:** {plain(str(found.error))}.")
+    if observed.error is not None and observed.fit is not None:
+        fit = observed.fit
+        st.markdown(f"**Cache model against the log:** {plain(str(observed.error))}.")
         st.markdown(
             f"**Best fit:** a cache lifetime of {fmt.minutes(fit.lowest_idle_s)} to "
             f"{fmt.minutes(fit.highest_idle_s)}, kept {controls.COPIES_NAMES[fit.best.copies]}; "
@@ -324,20 +324,20 @@ def show_stored(scenario: core.Scenario) -> None:
         key="trace-table",
         column_config={"Turns": thousands, "Sessions": thousands},
     )
-    by_name = {one.name: one for one in own}
+    by_name = {trace.name: trace for trace in own}
     names = [*by_name, *BUILTIN_TRACES]
     if st.session_state.get("trace-chosen") not in names:
         st.session_state["trace-chosen"] = names[0]
     name = st.selectbox("Trace", names, key="trace-chosen")
-    one = by_name.get(name)
+    trace = by_name.get(name)
     actions = st.container(horizontal=True)
     if actions.button("Use in the scenario", disabled=scenario.trace == name, key="trace-take"):
-        use(name, one.first_utc_s if one else None, one.last_utc_s if one else None)
+        use(name, trace.first_utc_s if trace else None, trace.last_utc_s if trace else None)
         st.rerun()
-    if one is not None:
+    if trace is not None:
         actions.download_button(
             "Export as Parquet",
-            lambda: exported(one.name, one.created_utc),
+            lambda: exported(trace.name, trace.created_utc),
             file_name="trace.parquet",
             on_click="ignore",
             key="trace-export",
@@ -347,14 +347,14 @@ def show_stored(scenario: core.Scenario) -> None:
             if st.button("Yes, delete it", key="trace-delete"):
                 delete(name)
                 st.rerun()
-    _preview(name, one)
-    if one is not None and scenario.trace == name:
-        _observed(scenario, one)
+    _preview(name, trace)
+    if trace is not None and scenario.trace == name:
+        _observed(scenario, trace)
 
 
-def _preview(name: str, one: StoredTrace | None) -> None:
+def _preview(name: str, own: StoredTrace | None) -> None:
     with st.expander("First turns"):
-        if one is not None:
+        if own is not None:
             shown = open_store().trace_rows(name, PREVIEW_ROWS).to_pandas()
         else:
             trace = core.find_trace(name)
@@ -372,14 +372,14 @@ def _preview(name: str, one: StoredTrace | None) -> None:
         page.note(f"At most {PREVIEW_ROWS} turns are shown.")
 
 
-def _observed(scenario: core.Scenario, one: StoredTrace) -> None:
-    report = one.report
+def _observed(scenario: core.Scenario, trace: StoredTrace) -> None:
+    report = trace.report
     if not (report["turns_with_served_region"] or report["turns_with_observed_cache"]):
         return
     with st.expander("What your own routing emitted"):
         if st.button("Charge the log as it was served", key="trace-observed"):
-            st.session_state[OBSERVED] = kept_figures.key_of(scenario)
-        if st.session_state.get(OBSERVED) == kept_figures.key_of(
+            st.session_state[OBSERVED] = cache.key_of(scenario)
+        if st.session_state.get(OBSERVED) == cache.key_of(
             scenario
         ):  # whatever is clicked meanwhile
             with page.guard(), page.busy("Replaying the log\N{HORIZONTAL ELLIPSIS}"):

@@ -10,9 +10,8 @@ from carbonrouter_core.traces.importers import IMPORTERS
 from carbonrouter_core.words import figures as fmt
 from pages.shared import controls, jobs, page
 from pages.shared.markdown import plain
-from pages.traffic_data import jobs as trace_jobs
-from pages.traffic_data import traces
-from pages.traffic_data.jobs import KEY
+from pages.traffic_data import traces, work
+from pages.traffic_data.work import KEY
 
 CHECKED, USE_WHEN_STORED = "trace-checked", "trace-use-when-stored"
 
@@ -29,13 +28,13 @@ def bring() -> None:
         "python -m carbonrouter_core import trace FILE.",
     )
     page.note(
-        "Known formats: " + ", ".join(one.label for one in IMPORTERS.values()) + ". "
+        "Known formats: " + ", ".join(importer.label for importer in IMPORTERS.values()) + ". "
         "Nothing is stored before you have seen the report; text of prompts is never stored."
     )
     format_id, options = traces.ask_what_is_not_said()
     if st.button("Check", type="primary", disabled=not files, key="trace-check"):
-        trace_jobs.discard(st.session_state.pop(CHECKED, None))
-        trace_jobs.check(files, format_id, options)
+        work.discard(st.session_state.pop(CHECKED, None))
+        work.check(files, format_id, options)
 
 
 def collect() -> None:
@@ -49,7 +48,7 @@ def collect() -> None:
         st.error(plain(str(error)), icon=":material/block:")
         return
     if isinstance(result, StoredTrace):
-        trace_jobs.discard(st.session_state.pop(CHECKED, None))
+        work.discard(st.session_state.pop(CHECKED, None))
         if st.session_state.pop(USE_WHEN_STORED, True):
             traces.use(result.name, result.first_utc_s, result.last_utc_s)
         st.toast(f"Stored as {plain(result.name)}")
@@ -81,11 +80,11 @@ def confirm() -> None:
     )
     only = buttons.button("Store only", disabled=not able, key="trace-store")
     if buttons.button("Discard", key="trace-discard"):
-        trace_jobs.discard(st.session_state.pop(CHECKED))
+        work.discard(st.session_state.pop(CHECKED))
         st.rerun()
     if both or only:
         st.session_state[USE_WHEN_STORED] = both
-        trace_jobs.save(staged, name, bool(report.unreadable))
+        work.save(staged, name, bool(report.unreadable))
         st.rerun()
 
 

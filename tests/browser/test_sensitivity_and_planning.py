@@ -12,12 +12,12 @@ from carbonrouter_core.studies import planning, sensitivity
 from carbonrouter_core.studies.sweep import Axis, Question, Sweep, run_points
 from carbonrouter_core.words import figures as fmt
 from pages.energy_planning import choice
-from pages.shared import kept_figures
+from pages.shared import cache
 from tests.browser.fixtures import OpenTab
 
 pytestmark = pytest.mark.browser
 
-ROUTER = kept_figures.ROUTERS[0]
+ROUTER = cache.ROUTERS[0]
 VERDICT = ".cr-verdict"
 POINTS = 3
 

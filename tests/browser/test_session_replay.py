@@ -12,14 +12,14 @@ from carbonrouter_core.routing import feasibility
 from carbonrouter_core.routing.policies import reasons
 from carbonrouter_core.words import figures as fmt
 from pages.session_replay import decisions, player
-from pages.shared import kept_figures, theme
+from pages.shared import cache, theme
 from tests.browser.fixtures import OpenTab
 from tests.browser.player import READY, Player
 
 pytestmark = pytest.mark.browser
 
 PHONE = {"width": 390, "height": 844}
-ROUTER, BASELINE = kept_figures.ROUTERS[0], "faircarbon"
+ROUTER, BASELINE = cache.ROUTERS[0], "faircarbon"
 
 
 @pytest.fixture(scope="module")

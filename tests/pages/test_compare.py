@@ -17,14 +17,13 @@ from carbonrouter_core.results.breakdowns import MEANS, SUMS
 from carbonrouter_core.results.tradeoffs import SHARES
 from carbonrouter_core.store.store import close_store, open_store
 from carbonrouter_core.words import figures as fmt
-from pages.compare import charts, sides, tables
-from pages.compare import words as compare_words
-from pages.compare.sides import Results, Scale, Side
-from pages.shared import jobs, kept_figures
+from pages.compare import entries, plots, sentences, tables
+from pages.compare.entries import Entry, Results, Scale
+from pages.shared import cache, jobs
 
 ROOT = Path(__file__).resolve().parents[2]
 TIMEOUT_S = 180
-LOOKAHEAD = kept_figures.ROUTERS[0]
+LOOKAHEAD = cache.ROUTERS[0]
 
 OpenPage = Callable[..., AppTest]
 
@@ -93,7 +92,7 @@ def test_a_newcomer_sees_who_emits_least_and_what_it_costs(
 
 
 def test_what_was_stopped_is_left_out_until_it_is_run_after_all(open_page: OpenPage) -> None:
-    stopped = ("side", kept_figures.key_of(Scenario()), "sticky")
+    stopped = ("side", cache.key_of(Scenario()), "sticky")
     app = open_page(policies=[LOOKAHEAD, "faircarbon", "sticky"], **{jobs.STOPPED: {stopped}})
     assert "Stopped: replaying Sticky." in words(app)
     assert "less CO2e than FairCarbon" in words(app)
@@ -107,7 +106,7 @@ def test_what_was_stopped_is_left_out_until_it_is_run_after_all(open_page: OpenP
 def test_a_breakdown_adds_up_to_the_difference(open_page: OpenPage, both: Comparison) -> None:
     app = open_page(policies=[LOOKAHEAD, "faircarbon"])
     total_g = both.figures(LOOKAHEAD)["carbon_g"] - both.figures("faircarbon")["carbon_g"]
-    told = f"In all {charts.signed(total_g)} g CO2e"
+    told = f"In all {plots.signed(total_g)} g CO2e"
 
     for dimension in ("model", "region", "gpu", "turns_per_session", "hour_utc", "user_region"):
         app.get("button_group")[1].set_value(dimension)
@@ -158,7 +157,7 @@ def test_a_defect_shows_no_traceback(open_page: OpenPage, monkeypatch: pytest.Mo
     def broken(*arguments: object) -> None:
         raise RuntimeError("a secret detail")
 
-    monkeypatch.setattr(sides, "of_policy", broken)
+    monkeypatch.setattr(entries, "of_policy", broken)
     app = open_page()
     assert "Something went wrong here" in words(app) and "secret" not in words(app)
 
@@ -220,10 +219,10 @@ def test_a_hostile_name_is_text(open_page: OpenPage) -> None:
 @pytest.fixture(autouse=True)
 def no_bootstrap_is_kept() -> None:
     """Sides made up here have the same keys."""
-    sides._saving.clear()
+    entries._saving.clear()
 
 
-def side(name: str, **figures: float) -> Side:
+def entry(name: str, **figures: float) -> Entry:
     usual = {
         "turns": 100.0, "unserved_turns": 0.0, "carbon_g": 50.0, "energy_kwh": 1.0,
         "recompute_share": 0.1, "moves_per_session": 1.0, "quality_mean": 0.7,
@@ -232,7 +231,7 @@ def side(name: str, **figures: float) -> Side:
     }  # fmt: skip
     values = usual | figures
     table = pd.DataFrame(1.0, index=["here", "there"], columns=[*SUMS, *MEANS])
-    return Side(
+    return Entry(
         name=name,
         short=name,
         policy_id="sticky",
@@ -243,7 +242,7 @@ def side(name: str, **figures: float) -> Side:
         results=Results(
             figures=values,
             by={"region": table},
-            waits={name: np.linspace(10, 1000, len(SHARES)) for name in sides.WAITS},
+            waits={name: np.linspace(10, 1000, len(SHARES)) for name in entries.WAITS},
             fairness=pd.DataFrame({"quality_mean": [0.7]}, index=["here"]),
             session_g=np.full(10, values["carbon_g"] / 10),
             traffic="one",
@@ -253,16 +252,16 @@ def side(name: str, **figures: float) -> Side:
 
 
 def test_signs() -> None:
-    assert charts.signed(-0.0541) == "\N{MINUS SIGN}0.054"
-    assert charts.signed(12.34) == "+12.3"
-    assert charts.signed(0.0) == "0"
-    assert charts.signed(float("nan")) == "n/a"
+    assert plots.signed(-0.0541) == "\N{MINUS SIGN}0.054"
+    assert plots.signed(12.34) == "+12.3"
+    assert plots.signed(0.0) == "0"
+    assert plots.signed(float("nan")) == "n/a"
 
 
 def test_losing_is_said_as_losing() -> None:
     told = plain(
-        compare_words.sentence(
-            side("A", carbon_g=60.0, ttft_ms_mean=300.0, quality_mean=0.68), side("B")
+        sentences.sentence(
+            entry("A", carbon_g=60.0, ttft_ms_mean=300.0, quality_mean=0.68), entry("B")
         )
     )
     assert told == (
@@ -272,29 +271,29 @@ def test_losing_is_said_as_losing() -> None:
 
 
 def test_against_nothing_there_is_no_saving() -> None:
-    told = plain(compare_words.sentence(side("A"), side("B", carbon_g=0.0)))
+    told = plain(sentences.sentence(entry("A"), entry("B", carbon_g=0.0)))
     assert told == "B emits nothing here, so no saving can be given."
-    shown = [side("A"), side("B", carbon_g=0.0, quality_mean=float("nan"))]
+    shown = [entry("A"), entry("B", carbon_g=0.0, quality_mean=float("nan"))]
     scale = Scale.of(shown)
-    table = plain(tables.figures(shown, shown[1], sides.front(shown), scale))
-    chart = charts.trade_off(shown, sides.front(shown), charts.QUALITY, scale)
+    table = plain(tables.figures(shown, shown[1], entries.front(shown), scale))
+    chart = plots.trade_off(shown, entries.front(shown), plots.QUALITY, scale)
     for text in (table, chart.alt):
         assert not re.search(r"\b(nan|inf|None)\b", text)
 
 
 def test_what_hardly_differs_is_not_blown_up() -> None:
-    shown = [side("A", latency_ms_mean=9000.0), side("B", latency_ms_mean=9001.0)]
+    shown = [entry("A", latency_ms_mean=9000.0), entry("B", latency_ms_mean=9001.0)]
     scale = Scale.of(shown)
-    chart = charts.trade_off(shown, [True, True], charts.LATENCY, scale)
+    chart = plots.trade_off(shown, [True, True], plots.LATENCY, scale)
     low, high = chart.figure.layout.yaxis.range
     assert high - low > 0.1 * 9.0
     assert low < 9.0 < high
 
 
 def test_marks_tell_the_front_without_colour() -> None:
-    shown = [side("A", carbon_g=10.0), side("B", carbon_g=20.0)]
-    on_front = sides.front(shown)
+    shown = [entry("A", carbon_g=10.0), entry("B", carbon_g=20.0)]
+    on_front = entries.front(shown)
     assert on_front == [True, False]
-    chart = charts.trade_off(shown, on_front, charts.LATENCY, Scale.of(shown))
+    chart = plots.trade_off(shown, on_front, plots.LATENCY, Scale.of(shown))
     assert [mark.marker.symbol for mark in chart.figure.data] == ["circle", "circle-open"]
     assert "A: 10" in chart.alt and "on the front" in chart.alt

@@ -15,9 +15,9 @@ from carbonrouter_core import Scenario
 from carbonrouter_core.store.series import stored_intensity
 from carbonrouter_core.store.sites import own_sites
 from carbonrouter_core.store.store import close_store
-from pages.grid_data import imports, jobs
-from pages.grid_data.jobs import KEY
-from pages.shared import kept_figures
+from pages.grid_data import imports, work
+from pages.grid_data.work import KEY
+from pages.shared import cache
 from pages.shared.jobs import StoppedError
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -140,7 +140,7 @@ def test_the_page_watches_a_check_and_can_stop_it(
         go_on.wait(60)
         progress(0.5)
 
-    monkeypatch.setattr(jobs, "stage_intensity", slow)
+    monkeypatch.setattr(work, "stage_intensity", slow)
     app = open_page()
     app.file_uploader(key="grid-files").set_value(("a.csv", table(), "text/plain")).run()
     app.button(key="grid-check").click().run()
@@ -203,7 +203,7 @@ def test_seasons_and_knowledge_are_compared(open_page: Callable[..., AppTest]) -
     assert known["Note"].str.contains("no forecast").sum() == 2
     assert (known["Against the present known"] == "n/a").sum() == 2
     # a series was stored, or a site deleted: these figures are of the data before
-    kept_figures.forget()
+    cache.forget()
     assert not app.run().dataframe or not any("Window" in one.value for one in app.dataframe)
 
 

@@ -14,7 +14,7 @@ from carbonrouter_core.errors import StoreError
 from carbonrouter_core.store.store import close_store, open_store
 from carbonrouter_core.traces.staging import stage
 from pages.shared import stored
-from pages.traffic_data.jobs import KEY
+from pages.traffic_data.work import KEY
 
 ROOT = Path(__file__).resolve().parents[2]
 TIMEOUT_S = 120

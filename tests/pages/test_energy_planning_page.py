@@ -21,14 +21,13 @@ from carbonrouter_core.studies import planning
 from carbonrouter_core.studies.planning import HourlyLoad, YearProjection
 from carbonrouter_core.studies.sweep import Question, run_points
 from carbonrouter_core.words import figures as fmt
-from pages.energy_planning import charts, choice, year
-from pages.energy_planning import words as plan_words
+from pages.energy_planning import choice, plots, sentences, year
 from pages.energy_planning.choice import Choice
-from pages.shared import kept_figures, processes
+from pages.shared import cache, processes
 
 ROOT = Path(__file__).resolve().parents[2]
 TIMEOUT_S = 180
-ROUTER = kept_figures.ROUTERS[0]
+ROUTER = cache.ROUTERS[0]
 JOB = year.JOB
 CHOICE = Choice(1000.0, 80.0, ROUTER, "faircarbon", "energy")
 
@@ -93,11 +92,11 @@ def test_the_figures_are_those_of_the_command_line(open_page: OpenPage, planned:
     assert plain(f"{mass.text(ours['carbon_g_per_day'])} CO2e") in said
     saved = 100 * (1 - ours["carbon_g_per_day"] / theirs["carbon_g_per_day"])
     assert f"|{plain(fmt.less_or_more(saved))}| than FairCarbon" in said
-    assert f"that carbon costs {plan_words.money(ours['carbon_cost_per_day'])} a day" in said
+    assert f"that carbon costs {sentences.money(ours['carbon_cost_per_day'])} a day" in said
     power = units.power_scale(max(row["peak_kw"] for row in ours["regions"]))
     for row in ours["regions"]:
         for column in ("mean_kw", "peak_kw", "typical_peak_kw"):
-            assert plain(plan_words.scaled(row[column], power)) in said
+            assert plain(sentences.scaled(row[column], power)) in said
         if row["peak_hour_utc"] is not None:
             at = pd.Timestamp(row["peak_hour_utc"])
             assert at.strftime("%a %d %b %Y, %H:%M UTC") in said
@@ -162,7 +161,7 @@ def test_a_year_is_that_of_the_core(open_page: OpenPage) -> None:
         outcomes = dict(run_points(points, Question(names, names[0], half="all"), threads))
     ordered = [outcomes[number] for number in range(4)]
     years = {name: planning.project_year(ordered, name, 1000.0) for name in names}
-    assert plain(plan_words.year_html(years, CHOICE)) in words(app)
+    assert plain(sentences.year_html(years, CHOICE)) in words(app)
 
 
 def test_a_year_shows_how_far_it_is_and_can_be_stopped(
@@ -234,14 +233,14 @@ def test_the_answer_names_both_differences_and_the_cost() -> None:
         "faircarbon": made("faircarbon", [2.0, 0.0]),
         "sticky": made("sticky", [1.0, 0.0]),
     }
-    said = plain(plan_words.answer(loads, CHOICE))
+    said = plain(sentences.answer(loads, CHOICE))
     assert "draws |25.0 kWh| and emits |5.00 kg CO2e| a day" in said
     assert "|50.0 % less| than FairCarbon and |as much| as Sticky" in said
     assert "At 80 a tonne, that carbon costs 0.400 a day and 146.10 in a year" in said
 
 
 def test_peaks_of_the_typical_day_and_of_the_window() -> None:
-    said = plain(plan_words.regions_html(made(ROUTER, [1.0, 0.0])))
+    said = plain(sentences.regions_html(made(ROUTER, [1.0, 0.0])))
     assert "London||25.0 kWh||5.00 kg||1.04 kW||2.00 kW|12:00 UTC||" in said.replace("|\n", "")
     assert "2.00 kW|Thu 01 Jan 1970, 12:00 UTC" in said
     assert "Los Angeles||0 kWh||0 kg||0 kW||0 kW|never" in said
@@ -250,12 +249,12 @@ def test_peaks_of_the_typical_day_and_of_the_window() -> None:
 def test_moved_power_says_where_more_and_where_less() -> None:
     power_kw = np.zeros((2, 24))
     power_kw[0], power_kw[1, 5] = -2.0, 48.0
-    said = plan_words.moved(power_kw, ("europe-west2", "us-west2"), CHOICE).replace(fmt.NARROW, " ")
+    said = sentences.moved(power_kw, ("europe-west2", "us-west2"), CHOICE).replace(fmt.NARROW, " ")
     assert "London 2.00 kW less and Los Angeles 2.00 kW more" in said
     assert "The largest change is 48.0 kW more in Los Angeles at 05:00 UTC." in said
-    none = plan_words.moved(power_kw * 0, ("a", "b"), CHOICE)
+    none = sentences.moved(power_kw * 0, ("a", "b"), CHOICE)
     assert none.endswith("draws what FairCarbon draws, in every region.")
-    chart = charts.moved(power_kw, ("europe-west2", "us-west2"), ROUTER, "faircarbon")
+    chart = plots.moved(power_kw, ("europe-west2", "us-west2"), ROUTER, "faircarbon")
     (drawn,) = chart.figure.data
     assert (drawn.zmin, drawn.zmax) == (-48.0, 48.0)
     assert "Los Angeles: highest +48.0 kW at 05:00" in chart.alt
@@ -263,11 +262,11 @@ def test_moved_power_says_where_more_and_where_less() -> None:
 
 def test_clean_hours_say_where_the_profile_is_from() -> None:
     profile = planning.usual_profile(compare(Scenario(trace="claude-code"), ["sticky"]))
-    said = plain(plan_words.clean_hours(profile))
+    said = plain(sentences.clean_hours(profile))
     london = profile[profile["region"] == "europe-west2"].sort_values("rank")
     hours = sorted(london["hour_utc"].head(4))
     assert f"|London|: {hours[0]:02d}, {hours[1]:02d}" in said and "no data before" not in said
-    said = plain(plan_words.clean_hours(profile.assign(from_window=profile["rank"] > 0)))
+    said = plain(sentences.clean_hours(profile.assign(from_window=profile["rank"] > 0)))
     assert (
         "There is no data before the window for Frankfurt, London, Los Angeles and Sydney" in said
     )
@@ -275,10 +274,10 @@ def test_clean_hours_say_where_the_profile_is_from() -> None:
 
 def test_charts_show_what_the_load_is() -> None:
     load, scale = made(ROUTER, [1.0, 0.5]), units.Scale(1.0, "kWh")
-    (drawn,) = charts.typical_day(load, load.energy_kwh, scale, "energy").figure.data
+    (drawn,) = plots.typical_day(load, load.energy_kwh, scale, "energy").figure.data
     np.testing.assert_allclose(drawn.z, load.energy_kwh)
     assert list(drawn.y) == ["London", "Los Angeles"] and drawn.zmax == 2.0
-    chart = charts.stacked(load, load.energy_kwh, scale, "energy")
+    chart = plots.stacked(load, load.energy_kwh, scale, "energy")
     assert [one.name for one in chart.figure.data] == ["London", "Los Angeles"]
     assert [sum(one.y) for one in chart.figure.data] == [25.0, 12.0]
     assert "London 25.0 kWh; Los Angeles 12.0 kWh" in chart.alt
@@ -291,6 +290,6 @@ def test_a_year_in_words() -> None:
     ]
     ours = YearProjection(ROUTER, 365.25, 1.5e3 * 365.25, tuple(seasons))
     theirs = YearProjection("faircarbon", 730.5, 3e3 * 365.25, tuple(seasons))
-    said = plain(plan_words.year_html({ROUTER: ours, "faircarbon": theirs}, CHOICE))
+    said = plain(sentences.year_html({ROUTER: ours, "faircarbon": theirs}, CHOICE))
     assert "A day from 2023-01-15" in said and "2.00 kg||1.00 kg||1.00 kg||2.00 kg" in said
     assert "−50.0 %" in said and "43.83" in said  # 547.875 kg at 80 a tonne

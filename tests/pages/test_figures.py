@@ -12,8 +12,8 @@ import pytest
 import carbonrouter_core as core
 from carbonrouter_core import POLICIES
 from carbonrouter_core.words import figures as fmt
-from pages.shared import answer, charts, kept_figures, maps, theme
-from pages.shared.narrow import STEPS_PX
+from pages.shared import answer, cache, charts, maps, theme
+from pages.shared.window_width import STEPS_PX
 
 MASS = fmt.Mass.for_largest(1000.0)
 PARTS = {"recompute_g": 300.0, "prompt_g": 100.0, "decode_g": 400.0, "host_g": 200.0}
@@ -28,7 +28,7 @@ def test_text_meets_wcag_aa(colours: theme.Palette) -> None:
     for policy_id in POLICIES:
         drawn = theme.colour(policy_id, dark=colours.dark)
         assert theme.contrast_ratio(drawn, colours.background) >= 3, policy_id
-    for policy_id in (*kept_figures.ROUTERS, "faircarbon"):  # lines of the map
+    for policy_id in (*cache.ROUTERS, "faircarbon"):  # lines of the map
         drawn = theme.colour(policy_id, dark=colours.dark)
         for ground in (colours.sea, theme.rgb_to_hex(colours.land)):
             assert theme.contrast_ratio(drawn, ground) >= 3, policy_id
@@ -65,7 +65,7 @@ def as_deuteranope(colour: tuple[int, int, int]) -> np.ndarray:
 @pytest.mark.parametrize("dark", [False, True])
 def test_the_main_colours_differ_to_colour_blind_eyes(dark: bool) -> None:
     main = [
-        *map(kept_figures.main, kept_figures.ROUTERS),
+        *map(cache.main, cache.ROUTERS),
         *combinations(("carbonrouter", "faircarbon", "sticky"), 2),
     ]
     for first, second in main:

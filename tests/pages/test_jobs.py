@@ -12,7 +12,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from carbonrouter_core import ScenarioError
-from pages.shared import jobs, kept_figures
+from pages.shared import cache, jobs
 from pages.shared.jobs import Job, Phase, StoppedError
 
 TIMEOUT_S = 60
@@ -225,10 +225,10 @@ def shows_data() -> None:
     import streamlit as st
 
     import carbonrouter_core as core
-    from pages.shared import jobs, kept_figures
+    from pages.shared import cache, jobs
 
     data = st.session_state["data"]
-    subject = ("policy", kept_figures.key_of(core.Scenario()), "sticky")
+    subject = ("policy", cache.key_of(core.Scenario()), "sticky")
     if st.session_state.get("leaves"):
         job = jobs.Job("Replaying Sticky", subject)
         job.run(lambda job: data)
@@ -245,6 +245,6 @@ def test_work_on_data_that_has_changed_since_is_done_again() -> None:
     assert app.run().markdown[0].value == "old"  # the work that was left is found again
     app.session_state["data"], app.session_state["leaves"] = "old", True
     app.run()
-    kept_figures.forget()
+    cache.forget()
     app.session_state["data"], app.session_state["leaves"] = "new", False
     assert app.run().markdown[0].value == "new"

@@ -20,8 +20,8 @@ from carbonrouter_core.report.sources import built_in_sources
 from carbonrouter_core.results.worked_turn import examples
 from carbonrouter_core.routing.policies.lookahead import HORIZON_TURNS
 from carbonrouter_core.words import figures as fmt
-from pages.method import text as method_text
-from pages.shared import kept_figures
+from pages.method import sections
+from pages.shared import cache
 
 ROOT = Path(__file__).resolve().parents[2]
 TIMEOUT_S = 300  # the first run on a machine compiles the kernels
@@ -105,7 +105,7 @@ def test_the_shown_numbers_multiply_out_to_the_engines(
 ) -> None:
     scenario = SCENARIOS[name]
     app = open_method(scenario)
-    router = kept_figures.ROUTERS[0]
+    router = cache.ROUTERS[0]
     run = compare(scenario or Scenario(), (router, "faircarbon"))
     charges = run.runs[router].charges
     for kind, row in examples(run, router).items():
@@ -166,11 +166,11 @@ def test_a_turn_of_ones_own_choice(open_method: Callable[..., AppTest]) -> None:
 def test_the_whole_text_is_there_with_formulas_set(open_method: Callable[..., AppTest]) -> None:
     app = open_method()
     page = html(app)
-    for title in method_text.sections():
-        assert f'id="{method_text.anchor(title)}">{title}</h2>' in page
-        assert f'href="#{method_text.anchor(title)}"' in page
+    for title in sections.sections():
+        assert f'id="{sections.anchor(title)}">{title}</h2>' in page
+        assert f'href="#{sections.anchor(title)}"' in page
     formulas = [block.value for block in app.latex]
-    assert len(formulas) == method_text.TEXT.read_text("utf-8").count("$$") / 2
+    assert len(formulas) == sections.TEXT.read_text("utf-8").count("$$") / 2
     words = "\n".join(block.value for block in app.markdown)
     assert "R² 0.19" in words and "reconstruction" in words
     assert "<!--" not in words and "](../" not in words
@@ -259,7 +259,7 @@ def test_the_tables_in_the_text_are_those_of_the_data() -> None:
     script = importlib.util.module_from_spec(spec)
     sys.modules[spec.name] = script
     spec.loader.exec_module(script)
-    text = method_text.TEXT.read_text("utf-8")
+    text = sections.TEXT.read_text("utf-8")
     errors, uncertain = (
         pd.read_csv(ROOT / "data" / name)
         for name in ("cost_model_errors.csv", "saving_uncertainty.csv")
@@ -268,7 +268,7 @@ def test_the_tables_in_the_text_are_those_of_the_data() -> None:
 
 
 def test_figures_in_the_words_are_those_of_the_data() -> None:
-    text = method_text.TEXT.read_text("utf-8")
+    text = sections.TEXT.read_text("utf-8")
     errors = pd.read_csv(ROOT / "data" / "cost_model_errors.csv")
     points = pd.read_csv(ROOT / "data" / "energy_points.csv")
     not_scaled = points[points.basis != "scaled"]
@@ -282,7 +282,7 @@ def test_figures_in_the_words_are_those_of_the_data() -> None:
     assert "met within 7 %" in text and vllm.mean_absolute_error_percent.max() <= 7.0
     uncertain = pd.read_csv(ROOT / "data" / "saving_uncertainty.csv")
     readme = " ".join((ROOT / "README.md").read_text("utf-8").split())
-    for policy in kept_figures.ROUTERS:
+    for policy in cache.ROUTERS:
         ours = uncertain[uncertain.policy == policy].set_index(["perturbed", "trace"])
         alike = ours.loc["all pairs alike"]
         low, high = round(alike.low_percent.min()), round(alike.high_percent.max())
@@ -297,7 +297,7 @@ def test_figures_in_the_words_are_those_of_the_data() -> None:
 
 
 def test_constants_in_the_words_are_those_of_the_code() -> None:
-    text = method_text.TEXT.read_text("utf-8")
+    text = sections.TEXT.read_text("utf-8")
     epsilon = {name: gpu.context_nj_per_byte for name, gpu in load_catalog().gpus.items()}
     for said in (
         f"{costs.HOST_W_PER_GPU:.0f} W of",

@@ -12,10 +12,10 @@ from streamlit.testing.v1 import AppTest
 
 from carbonrouter_core import OPTIMUM, PRESETS, Scenario, compare
 from carbonrouter_core.words import figures as fmt
-from pages.shared import jobs, kept_figures
+from pages.shared import cache, jobs
 
 APP = Path(__file__).resolve().parents[2] / "app.py"
-LOOKAHEAD, PUBLISHED = kept_figures.ROUTERS
+LOOKAHEAD, PUBLISHED = cache.ROUTERS
 MAIN = (LOOKAHEAD, "faircarbon")
 TIMEOUT_S = 180  # the first run on a machine compiles the kernels
 
@@ -64,7 +64,7 @@ def figures(app: AppTest) -> str:
 def test_bars_stand_without_the_policy_whose_replay_was_stopped(
     open_app: Callable[..., AppTest],
 ) -> None:
-    stopped = ("policy", kept_figures.key_of(Scenario()), OPTIMUM)
+    stopped = ("policy", cache.key_of(Scenario()), OPTIMUM)
     app = open_app(**{jobs.STOPPED: {stopped}})
     assert "Stopped: replaying Hindsight optimum." in html_blocks(app)
     alts = [chart.proto.alt for chart in app.get("plotly_chart")]
@@ -200,8 +200,8 @@ def test_the_reason_for_the_default_is_that_of_the_figures(
 ) -> None:
     told = open_app().radio(key="control_router").help
     for trace in ("sharegpt", "claude-code"):
-        run = compare(Scenario(trace=trace), (*kept_figures.ROUTERS, "faircarbon"))
-        for router in kept_figures.ROUTERS:
+        run = compare(Scenario(trace=trace), (*cache.ROUTERS, "faircarbon"))
+        for router in cache.ROUTERS:
             saving = run.saving(router, sessions=run.test_half)
             assert f"{saving.value_percent:.1f} %" in told, (trace, router)
 
@@ -344,7 +344,7 @@ def test_a_defect_shows_no_traceback(
     def broken(scenario: Scenario, router: str) -> None:
         raise RuntimeError("a secret detail")
 
-    monkeypatch.setattr(kept_figures, "overview", broken)
+    monkeypatch.setattr(cache, "overview", broken)
     app = open_app()
 
     assert "Something went wrong" in html(app, "cr-problem")

@@ -12,7 +12,7 @@ from carbonrouter_core import Scenario, load_catalog
 from carbonrouter_core.fleet.own import TABLES, template_csv
 from carbonrouter_core.store.own_catalog import import_catalog, stored_additions
 from carbonrouter_core.store.store import close_store
-from pages.shared import kept_figures
+from pages.shared import cache
 
 ROOT = Path(__file__).resolve().parents[2]
 TIMEOUT_S = 180
@@ -22,10 +22,10 @@ TIMEOUT_S = 180
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """An empty store; figures are those of the default scenario, whatever is chosen."""
     monkeypatch.setenv("CARBONROUTER_HOME", str(tmp_path / "home"))
-    known = (Scenario(), kept_figures.ROUTERS[0])
-    figures, run = kept_figures.overview(*known), kept_figures.comparison(*known)
-    monkeypatch.setattr(kept_figures, "overview", lambda scenario, router: figures)
-    monkeypatch.setattr(kept_figures, "comparison", lambda scenario, router: run)
+    known = (Scenario(), cache.ROUTERS[0])
+    figures, run = cache.overview(*known), cache.comparison(*known)
+    monkeypatch.setattr(cache, "overview", lambda scenario, router: figures)
+    monkeypatch.setattr(cache, "comparison", lambda scenario, router: run)
     yield tmp_path
     close_store()
 

@@ -16,9 +16,9 @@ from carbonrouter_core import Scenario
 from carbonrouter_core.report.links import link_text, open_link
 from carbonrouter_core.store.store import close_store, existing_store, open_store
 from carbonrouter_core.traces.staging import stage
-from pages.report import jobs
+from pages.report import work
 from pages.report.downloads import DONE
-from pages.report.jobs import KEY
+from pages.report.work import KEY
 from pages.shared.jobs import Job, StoppedError
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -79,7 +79,7 @@ def click(app: AppTest, key: str) -> AppTest:
     return wait(app)
 
 
-def built(app: AppTest, kind: str) -> jobs.Built:
+def built(app: AppTest, kind: str) -> work.Built:
     return app.session_state[DONE][kind][1]
 
 
@@ -128,7 +128,7 @@ def test_a_job_is_stopped(open_page: OpenPage) -> None:
     job = Job("Building")
     job.stop()
     with pytest.raises(StoppedError):
-        jobs._compare(job, Scenario(trace="may"), ["sticky"])
+        work._compare(job, Scenario(trace="may"), ["sticky"])
 
 
 def test_a_scenario_that_cannot_be_run_says_so_and_builds_nothing(open_page: OpenPage) -> None:

@@ -13,7 +13,7 @@ from carbonrouter_core import FIELDS, PRESETS, Scenario, compare
 from carbonrouter_core.store.store import close_store, open_store
 from carbonrouter_core.words import figures as fmt
 from pages.scenario import saved
-from pages.shared import jobs, kept_figures
+from pages.shared import cache, jobs
 
 ROOT = Path(__file__).resolve().parents[2]
 TIMEOUT_S = 180
@@ -42,10 +42,10 @@ def open_real_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[
 @pytest.fixture
 def open_page(open_real_page: OpenPage, monkeypatch: pytest.MonkeyPatch) -> OpenPage:
     """The same for tests of choices: what they come to is that of the default each time."""
-    known = (Scenario(), kept_figures.ROUTERS[0])
-    figures, run = kept_figures.overview(*known), kept_figures.comparison(*known)
-    monkeypatch.setattr(kept_figures, "overview", lambda scenario, router: figures)
-    monkeypatch.setattr(kept_figures, "comparison", lambda scenario, router: run)
+    known = (Scenario(), cache.ROUTERS[0])
+    figures, run = cache.overview(*known), cache.comparison(*known)
+    monkeypatch.setattr(cache, "overview", lambda scenario, router: figures)
+    monkeypatch.setattr(cache, "comparison", lambda scenario, router: run)
     return open_real_page
 
 
@@ -73,9 +73,7 @@ def run(app: AppTest) -> AppTest:
 def test_a_newcomer_sees_every_choice_and_what_it_comes_to(open_real_page: OpenPage) -> None:
     app = open_real_page()
 
-    saving = compare(Scenario(), kept_figures.main(kept_figures.ROUTERS[0])).saving(
-        kept_figures.ROUTERS[0]
-    )
+    saving = compare(Scenario(), cache.main(cache.ROUTERS[0])).saving(cache.ROUTERS[0])
     assert f"<b>{fmt.percent(saving.value_percent)}</b> less CO2e" in words(app)
     assert "No difference from preset Paper" in words(app)
     assert words(app).count("Not a choice here.") == 5
@@ -91,10 +89,10 @@ def test_a_newcomer_sees_every_choice_and_what_it_comes_to(open_real_page: OpenP
 
 def test_what_was_stopped_is_offered_again(open_page: OpenPage) -> None:
     app = open_page()
-    app.session_state[jobs.STOPPED] = {("prepared", kept_figures.key_of(Scenario()))}
+    app.session_state[jobs.STOPPED] = {("prepared", cache.key_of(Scenario()))}
     run(app)
     assert "Stopped: placing the conversations in time." in words(app)
-    app.button(key="again-prepared-" + kept_figures.key_of(Scenario())).click()
+    app.button(key="again-prepared-" + cache.key_of(Scenario())).click()
     assert "Stopped" not in words(run(app))
 
 
@@ -235,7 +233,7 @@ def test_all_that_is_impossible_is_explained_before_running(
     def ran(*arguments: object) -> None:
         raise AssertionError("must not be run")
 
-    monkeypatch.setattr(kept_figures, "overview", ran)
+    monkeypatch.setattr(cache, "overview", ran)
     app = open_page(
         Scenario(
             regions=("europe-west2", "europe-west9"),
@@ -254,7 +252,7 @@ def test_a_defect_shows_no_traceback(open_page: OpenPage, monkeypatch: pytest.Mo
     def broken(*arguments: object) -> None:
         raise RuntimeError("a secret detail")
 
-    monkeypatch.setattr(kept_figures, "overview", broken)
+    monkeypatch.setattr(cache, "overview", broken)
     app = open_page()
 
     assert "Something went wrong here" in words(app) and "secret" not in words(app)

@@ -22,16 +22,15 @@ from carbonrouter_core.studies import sensitivity
 from carbonrouter_core.studies.inputs import SWEEP_INPUTS, Point
 from carbonrouter_core.studies.sweep import STORED, Axis, Outcome, Question, run_points
 from carbonrouter_core.words import figures as fmt
-from pages.sensitivity import charts, choice
-from pages.sensitivity import words as sweep_words
-from pages.shared import kept_figures, processes, studies
+from pages.sensitivity import choice, plots, sentences
+from pages.shared import cache, processes, studies
 from pages.shared.jobs import Job, Phase
 from pages.shared.studies import Results, Study
 
 ROOT = Path(__file__).resolve().parents[2]
 TIMEOUT_S = 180
 JOB = "sensitivity-job"
-ROUTER = kept_figures.ROUTERS[0]
+ROUTER = cache.ROUTERS[0]
 SESSIONS = 200
 """Sessions of the sample in these tests."""
 ALL_TURNS = choice.ALL_TURNS
@@ -282,7 +281,7 @@ def test_a_search_says_where_or_that_it_never_stops(open_page: OpenPage) -> None
     app = click_run(open_page(kind="break-even", search="quality_floor"))
     found = results_of(app).break_even
     assert found is not None and len(found.looked_at) >= sensitivity.SEARCH_POINTS
-    assert found.in_words(*sweep_words.names(results_of(app).study)) in words(app)
+    assert found.in_words(*sentences.names(results_of(app).study)) in words(app)
 
 
 def test_draws_give_an_interval_beside_that_of_the_sessions(open_page: OpenPage) -> None:
@@ -334,7 +333,7 @@ def made(kind: str, savings: list[float | None], **details) -> Results:
 
 def test_words_of_a_line_name_the_ends_and_the_losses() -> None:
     axes = (Axis("idle_s", (120.0, 600.0, 3600.0)),)
-    text = sweep_words.sweep_words(made(studies.LINE, [-4.0, None, 21.34], axes=axes))
+    text = sentences.sentences(made(studies.LINE, [-4.0, None, 21.34], axes=axes))
     assert text.replace(fmt.NARROW, " ") == (
         "CarbonRouter with look-ahead against FairCarbon: from <b>4.0 % more</b> CO2e at cache "
         "kept unused 2 min to <b>21.3 % less</b> at cache kept unused 1 h. It loses at 1 of 2."
@@ -345,7 +344,7 @@ def test_a_line_names_the_lines_that_are_drawn_and_no_other() -> None:
     def subtitle(name: str, values: tuple[float, ...], crossings: tuple[float, ...] = ()) -> str:
         run = made(studies.LINE, [1.0, 2.0], axes=(Axis(name, values),))
         points = list(zip(values, run.in_order(), strict=True))
-        chart = charts.line(run.study, SWEEP_INPUTS[name], points, crossings)
+        chart = plots.line(run.study, SWEEP_INPUTS[name], points, crossings)
         return str(chart.figure.layout.title.subtitle.text)
 
     assert subtitle("idle_s", (120.0, 7200.0)) == "Dashed line: as the scenario stands"
@@ -357,7 +356,7 @@ def test_a_line_names_the_lines_that_are_drawn_and_no_other() -> None:
 def test_a_heat_map_leaves_out_what_cannot_run() -> None:
     axes = (Axis("copies", ("latest", "all")), Axis("quality_floor", (0.5, 0.8)))
     run = made(studies.GRID, [1.0, 2.0, None, -4.0], axes=axes)
-    chart = charts.grid(run)
+    chart = plots.grid(run)
     (drawn,) = chart.figure.data
     assert drawn.text[0][0] == "1.0" and drawn.text[0][1] == "" and drawn.text[1][1] == "−4.0"
     assert (drawn.zmin, drawn.zmax) == (-4.0, 4.0)
@@ -368,10 +367,10 @@ def test_a_tornado_without_a_result_at_one_end_says_so() -> None:
     savings = [10.0] * (1 + 2 * len(SWEEP_INPUTS))
     savings[1] = None
     run = made(studies.TORNADO, savings)
-    bars = sweep_words.bars(run)
-    table = sweep_words.tornado_table(bars)
+    bars = sentences.bars(run)
+    table = sentences.tornado_table(bars)
     assert "no data" in set(table["Cannot run"])
-    assert "n/a at" in charts.tornado(run, bars).alt
+    assert "n/a at" in plots.tornado(run, bars).alt
 
 
 def test_all_sessions_are_asked_for_unless_the_trace_is_large(

@@ -120,36 +120,36 @@ def regions_html(load: HourlyLoad) -> str:
 def moved(power_kw: np.ndarray, regions: tuple[str, ...], choice: Choice) -> str:
     """What a grid operator sees, in a sentence a region that changes. HTML."""
     mean_kw, scale = power_kw.mean(axis=1), units.power_scale(float(np.abs(power_kw).max()))
-    told = [
+    parts = [
         f"{escape(state.place(region))} {scaled(abs(change), scale)} "
         f"{'more' if change > 0 else 'less'}"
         for region, change in zip(regions, mean_kw, strict=True)
         if change != 0
     ]
     ours, theirs = theme.in_text(choice.policy_id), theme.in_text(choice.against)
-    if not told:
+    if not parts:
         return f"{ours} draws what {theirs} draws, in every region."
     region, hour = np.unravel_index(int(np.abs(power_kw).argmax()), power_kw.shape)
     largest = power_kw[region, hour]
     return (
-        f"With {ours} in place of {theirs}, on the mean: {fmt.joined(told)}. The largest change is "
-        f"{scaled(abs(largest), scale)} {'more' if largest > 0 else 'less'} in "
+        f"With {ours} in place of {theirs}, on the mean: {fmt.joined(parts)}. The largest change "
+        f"is {scaled(abs(largest), scale)} {'more' if largest > 0 else 'less'} in "
         f"{escape(state.place(regions[region]))} at {hour:02d}:00 UTC."
     )
 
 
 def clean_hours(profile: pd.DataFrame) -> str:
     """The cleanest hours of each region, and which region is the cleanest at most hours. HTML."""
-    told = []
+    parts = []
     for region, rows in profile.groupby("region", sort=False):
         best = sorted(rows.loc[rows["rank"] <= CLEANEST_HOURS, "hour_utc"])
         low, high = rows["intensity_g_per_kwh"].min(), rows["intensity_g_per_kwh"].max()
         hours = fmt.joined([f"{hour:02d}" for hour in best])
-        told.append(
+        parts.append(
             f"<b>{escape(state.place(str(region)))}</b>: {hours} h UTC are cleanest "
             f"({fmt.number(low)} g/kWh at best, {fmt.number(high)} at worst)"
         )
-    text = "; ".join(told) + f". Means of up to {PROFILE_DAYS} days before the window."
+    text = "; ".join(parts) + f". Means of up to {PROFILE_DAYS} days before the window."
     own = sorted({state.place(region) for region in profile.loc[profile["from_window"], "region"]})
     if own:
         text += (

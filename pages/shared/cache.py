@@ -18,7 +18,7 @@ import streamlit as st
 import carbonrouter_core as core
 from carbonrouter_core.progress import Progress, nobody_listens
 from carbonrouter_core.replay.world import Prepared
-from carbonrouter_core.results import unmet as demands
+from carbonrouter_core.results.unmet import unmet
 from carbonrouter_core.routing.policies import ROUTER
 from carbonrouter_core.words import figures as fmt
 from carbonrouter_core.words import notes as words
@@ -132,9 +132,9 @@ def _comparison(
 ) -> core.Comparison:
     prepared = _prepared(scenario_key, _scenario)
     # The compiled replay lets other threads run, so two policies take the time of one.
-    told = jobs.together(_progress, len(policies))
+    parts = jobs.together(_progress, len(policies))
     with ThreadPoolExecutor(len(policies)) as pool:
-        runs = list(pool.map(partial(core.run_policy, prepared), policies, told))
+        runs = list(pool.map(partial(core.run_policy, prepared), policies, parts))
     _has_replayed.set()
     return core.Comparison(prepared, dict(zip(policies, runs, strict=True)))
 
@@ -171,7 +171,7 @@ def _overview(
         saving=run.saving(router),
         saving_long=run.saving(router, sessions=run.long_sessions),
         saving_test=run.saving(router, sessions=run.test_half),
-        unmet=tuple(demands.unmet(run, router)),
+        unmet=tuple(unmet(run, router)),
     )
 
 
@@ -220,7 +220,7 @@ def notes(run: core.Comparison, router: str) -> tuple[str, ...]:
     figures = run.figures(router)
     if figures["unserved_turns"]:
         sentences.append(words.unserved(figures["unserved_turns"], figures["turns"]))
-    return (*sentences, *demands.unmet(run, router))
+    return (*sentences, *unmet(run, router))
 
 
 def _assumed_pue(sites: pd.DataFrame) -> list[str]:

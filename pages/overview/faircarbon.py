@@ -10,7 +10,7 @@ import streamlit as st
 import carbonrouter_core as core
 from carbonrouter_core.progress import Progress
 from carbonrouter_core.words import figures as fmt
-from pages.shared import answer, jobs, kept_figures, page, tables, theme
+from pages.shared import answer, cache, jobs, page, tables, theme
 
 FULL_PROMPT = "faircarbon-full-prompt"
 HEADS = ("All sessions", "Over 30 turns", "Half not learned from")
@@ -22,7 +22,7 @@ Savings = tuple[core.Interval, core.Interval, core.Interval]
 """Of all sessions, of those over 30 turns, and of the half that nothing was learned from."""
 
 
-@st.cache_resource(max_entries=kept_figures.MAX_FIGURES, show_spinner=False)
+@st.cache_resource(max_entries=cache.MAX_FIGURES, show_spinner=False)
 def _kinder(
     scenario_key: str, router: str, _known: core.Comparison, _progress: Progress
 ) -> Savings:
@@ -35,18 +35,18 @@ def _kinder(
     )
 
 
-def draw(shown: page.Page, figures: kept_figures.Overview) -> None:
+def draw(shown: page.Page, figures: cache.Overview) -> None:
     """Both readings as a table, and why the default is the default."""
     usual = (figures.saving, figures.saving_long, figures.saving_test)
-    known = kept_figures.comparison(shown.scenario, shown.router)
-    key = kept_figures.key_of(shown.scenario)
+    known = cache.comparison(shown.scenario, shown.router)
+    key = cache.key_of(shown.scenario)
     kinder = jobs.wait(
         ("readings", key, shown.router),
-        kept_figures.replaying([FULL_PROMPT]),
+        cache.replaying([FULL_PROMPT]),
         partial(_kinder, key, shown.router, known),
     )
     st.html(html({core.BASELINE: usual, FULL_PROMPT: kinder}, shown.router))
-    if shown.router == kept_figures.ROUTERS[0]:
+    if shown.router == cache.ROUTERS[0]:
         page.note(answer.WHY_LOOKAHEAD)
 
 

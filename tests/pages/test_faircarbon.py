@@ -10,12 +10,12 @@ from streamlit.testing.v1 import AppTest
 
 from carbonrouter_core import Interval, Scenario, compare
 from carbonrouter_core.words import figures as fmt
-from pages.overview import newcomers, readings
-from pages.shared import kept_figures
+from pages.overview import faircarbon, newcomers
+from pages.shared import cache
 
 APP = Path(__file__).resolve().parents[2] / "app.py"
 TIMEOUT_S = 180
-LOOKAHEAD, PUBLISHED = kept_figures.ROUTERS
+LOOKAHEAD, PUBLISHED = cache.ROUTERS
 READINGS = ("faircarbon", "faircarbon-full-prompt")
 
 
@@ -53,7 +53,7 @@ def test_every_hard_word_of_the_page_is_explained(page_text: str) -> None:
 
 def test_a_reading_that_saves_nothing_is_said_so() -> None:
     nothing, loss = Interval(None, None, None), Interval(-3.0, -5.0, 1.0)
-    told = plain(readings.html({"faircarbon": (nothing, loss, nothing)}, PUBLISHED))
+    told = plain(faircarbon.html({"faircarbon": (nothing, loss, nothing)}, PUBLISHED))
     assert "CarbonRouter, published rule against both readings" in told
     assert "3.0 % more5.0 % more to 1.0 % less" in told and "n/a" in told
     assert not re.search(r"\b(nan|inf|None)\b", told)

@@ -17,7 +17,7 @@ from carbonrouter_core.results.breakdowns import DIMENSIONS, breakdown
 from carbonrouter_core.results.comparison import bootstrap_saving
 from carbonrouter_core.results.tradeoffs import distribution, pareto_front
 from carbonrouter_core.words import figures as fmt
-from pages.shared import jobs, kept_figures, theme
+from pages.shared import cache, jobs, theme
 
 WAITS = ("ttft_ms", "latency_ms")
 TURNS_OF_REFERENCE = 1_000_000
@@ -44,7 +44,7 @@ class Results:
 
 
 @dataclass(frozen=True)
-class Side:
+class Entry:
     """One of the things compared: what it is called, how it is drawn, what it comes to."""
 
     name: str
@@ -74,11 +74,11 @@ class Side:
         return f'<span style="color:{self.colour}">\N{BLACK SQUARE}</span> {escape(self.name)}'
 
 
-@st.cache_resource(max_entries=kept_figures.MAX_FIGURES, show_spinner=False)
+@st.cache_resource(max_entries=cache.MAX_FIGURES, show_spinner=False)
 def _results(
     scenario_key: str, policy_id: str, _scenario: core.Scenario, _progress: Progress
 ) -> Results:
-    prepared = kept_figures.prepared(_scenario)
+    prepared = cache.prepared(_scenario)
     run = core.Comparison(prepared, {policy_id: core.run_policy(prepared, policy_id, _progress)})
     figures = run.figures(policy_id)
     charges = run.runs[policy_id].charges
@@ -94,16 +94,16 @@ def _results(
 
 
 def _wait(scenario: core.Scenario, policy_id: str, what: str) -> Results:
-    key = kept_figures.key_of(scenario)
+    key = cache.key_of(scenario)
     work = partial(_results, key, policy_id, scenario)
     return jobs.wait(("side", key, policy_id), what, work)
 
 
-def of_policy(scenario: core.Scenario, policy_id: str, number: int) -> Side:
+def of_policy(scenario: core.Scenario, policy_id: str, number: int) -> Entry:
     """A policy on the scenario of the tab; raises CarbonRouterError where it cannot run."""
-    results = _wait(scenario, policy_id, kept_figures.replaying([policy_id]))
+    results = _wait(scenario, policy_id, cache.replaying([policy_id]))
     found = policy_id == core.OPTIMUM and results.optimum_label != theme.name(policy_id)
-    return Side(
+    return Entry(
         name=results.optimum_label if found else theme.name(policy_id),
         short="Best found" if found else theme.short(policy_id),
         policy_id=policy_id,
@@ -115,9 +115,9 @@ def of_policy(scenario: core.Scenario, policy_id: str, number: int) -> Side:
     )
 
 
-def of_scenario(scenario: core.Scenario, policy_id: str, name: str, number: int) -> Side:
+def of_scenario(scenario: core.Scenario, policy_id: str, name: str, number: int) -> Entry:
     """A scenario under a policy; raises CarbonRouterError where it cannot run."""
-    return Side(
+    return Entry(
         name=name,
         short=name if len(name) <= 24 else f"{name[:22]}\N{HORIZONTAL ELLIPSIS}",
         policy_id=policy_id,
@@ -129,7 +129,7 @@ def of_scenario(scenario: core.Scenario, policy_id: str, name: str, number: int)
     )
 
 
-# --- Figures of several sides -----------------------------------------------------------------
+# --- Figures of several entries ---------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -140,10 +140,12 @@ class Scale:
     per_turns: bool
 
     @classmethod
-    def of(cls, sides: Sequence[Side]) -> Scale:
-        """The one scale for all of ``sides``."""
-        per_turns = len({side.results.traffic for side in sides}) > 1
-        largest = max(_grams(side, side.results.figures["carbon_g"], per_turns) for side in sides)
+    def of(cls, entries: Sequence[Entry]) -> Scale:
+        """The one scale for all of ``entries``."""
+        per_turns = len({entry.results.traffic for entry in entries}) > 1
+        largest = max(
+            _grams(entry, entry.results.figures["carbon_g"], per_turns) for entry in entries
+        )
         return cls(fmt.Mass.for_largest(largest), per_turns)
 
     @property
@@ -151,46 +153,48 @@ class Scale:
         """The unit, as written on an axis."""
         return f"{self.mass.unit} {'a million turns' if self.per_turns else 'of the workload'}"
 
-    def grams(self, side: Side, grams: float) -> float:
+    def grams(self, entry: Entry, grams: float) -> float:
         """Grams as they are shown."""
-        return _grams(side, grams, self.per_turns)
+        return _grams(entry, grams, self.per_turns)
 
 
-def _grams(side: Side, grams: float, per_turns: bool) -> float:
+def _grams(entry: Entry, grams: float, per_turns: bool) -> float:
     if not per_turns:
         return grams
-    served = side.results.figures["turns"] - side.results.figures["unserved_turns"]
+    served = entry.results.figures["turns"] - entry.results.figures["unserved_turns"]
     return grams * TURNS_OF_REFERENCE / served if served else float("nan")
 
 
-def front(sides: Sequence[Side]) -> list[bool]:
-    """Which sides no other beats on carbon, latency and quality at once; bounds do not count."""
-    scale = Scale.of(sides)
+def front(entries: Sequence[Entry]) -> list[bool]:
+    """Which entries no other beats on carbon, latency and quality at once; bounds do not count."""
+    scale = Scale.of(entries)
     costs = np.array(
         [
             [np.nan] * 3
-            if side.bound
+            if entry.bound
             else [
-                scale.grams(side, side.results.figures["carbon_g"]),
-                side.results.figures["latency_ms_mean"],
-                -side.results.figures["quality_mean"],
+                scale.grams(entry, entry.results.figures["carbon_g"]),
+                entry.results.figures["latency_ms_mean"],
+                -entry.results.figures["quality_mean"],
             ]
-            for side in sides
+            for entry in entries
         ]
     )
     return [bool(on) for on in pareto_front(costs)]
 
 
-@st.cache_data(max_entries=kept_figures.MAX_FIGURES, show_spinner=False)
+@st.cache_data(max_entries=cache.MAX_FIGURES, show_spinner=False)
 def _saving(key: tuple[str, ...], _ours: np.ndarray, _theirs: np.ndarray) -> core.Interval:
     return bootstrap_saving(_ours, _theirs)
 
 
-def saving(ours: Side, theirs: Side) -> core.Interval:
+def saving(ours: Entry, theirs: Entry) -> core.Interval:
     """What ``ours`` saves against ``theirs``, with its interval where the sessions are the same."""
     if ours.results.traffic == theirs.results.traffic:
-        keys = (kept_figures.key_of(side.scenario) for side in (ours, theirs))
+        keys = (cache.key_of(entry.scenario) for entry in (ours, theirs))
         pair = (*keys, ours.policy_id, theirs.policy_id)
         return _saving(pair, ours.results.session_g, theirs.results.session_g)
-    mine, other = (_grams(side, side.results.figures["carbon_g"], True) for side in (ours, theirs))
+    mine, other = (
+        _grams(entry, entry.results.figures["carbon_g"], True) for entry in (ours, theirs)
+    )
     return core.Interval(100.0 * (1.0 - mine / other) if other else None, None, None)

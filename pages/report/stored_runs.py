@@ -12,9 +12,9 @@ import carbonrouter_core as core
 from carbonrouter_core.report import kept_runs
 from carbonrouter_core.store.store import MAX_NAME, MAX_NOTE, StoredRun, existing_store, open_store
 from carbonrouter_core.words import figures as fmt
-from pages.report import jobs as report_jobs
-from pages.report.jobs import KEY, Subject
-from pages.shared import jobs, kept_figures, page, state, theme
+from pages.report import work
+from pages.report.work import KEY, Subject
+from pages.shared import cache, jobs, page, state, theme
 from pages.shared.markdown import plain
 
 CHOSEN, SECOND, TOLD = "run-chosen", "run-second", "run-told"
@@ -37,11 +37,11 @@ def draw(shown: page.Page) -> None:
         "A run remembers its scenario, figures and decisions, and what they were computed from, so "
         "that it can be computed again and any difference be seen."
     )
-    if told := st.session_state.pop(TOLD, ""):
-        st.success(plain(told))
+    if sentence := st.session_state.pop(TOLD, ""):
+        st.success(plain(sentence))
     try:
         store = existing_store()
-        kept = store.runs() if store else []
+        runs = store.runs() if store else []
     except core.StoreError as error:
         st.warning(plain(str(error)), icon=":material/lock:")
         return
@@ -49,18 +49,18 @@ def draw(shown: page.Page) -> None:
     now = jobs.status(KEY)
     if now is not None and now.subject in (Subject("keep"), Subject("again")):
         jobs.watch(KEY)
-    if not kept:
+    if not runs:
         page.note("None yet.")
         return
-    _list(kept)
+    _list(runs)
     chosen = st.selectbox(
-        "Run", [run.id for run in kept], format_func=lambda one: _label(kept, one), key=CHOSEN
+        "Run", [run.id for run in runs], format_func=lambda run_id: _label(runs, run_id), key=CHOSEN
     )
-    run = _by_id(kept, chosen)
+    run = _by_id(runs, chosen)
     _facts(run)
     _actions(run)
-    if len(kept) > 1:
-        _compare(kept, run)
+    if len(runs) > 1:
+        _compare(runs, run)
 
 
 def say(text: str) -> None:
@@ -74,12 +74,12 @@ def tell(check: kept_runs.Check) -> None:
     (st.success if same else st.warning)(plain(str(check)))
 
 
-def _by_id(kept: Sequence[StoredRun], run_id: int) -> StoredRun:
-    return next(run for run in kept if run.id == run_id)
+def _by_id(runs: Sequence[StoredRun], run_id: int) -> StoredRun:
+    return next(run for run in runs if run.id == run_id)
 
 
-def _label(kept: Sequence[StoredRun], run_id: int) -> str:
-    return f"{run_id}: {_by_id(kept, run_id).name}"
+def _label(runs: Sequence[StoredRun], run_id: int) -> str:
+    return f"{run_id}: {_by_id(runs, run_id).name}"
 
 
 def _keep(shown: page.Page) -> None:
@@ -94,11 +94,11 @@ def _keep(shown: page.Page) -> None:
     if asked and not name.strip():
         st.error("Give the run a name.")
     elif asked:
-        report_jobs.keep(shown.scenario, kept_figures.main(shown.router), name, note)
+        work.keep(shown.scenario, cache.main(shown.router), name, note)
         st.rerun()
 
 
-def _list(kept: Sequence[StoredRun]) -> None:
+def _list(runs: Sequence[StoredRun]) -> None:
     rows = [
         {
             "Run": run.id,
@@ -106,11 +106,13 @@ def _list(kept: Sequence[StoredRun]) -> None:
             "Note": run.note,
             "Kept (UTC)": f"{run.created_utc:%Y-%m-%d %H:%M}" if run.created_utc else "",
             "Trace": kept_runs.scenario_of(run).trace.replace("\\", "/").rpartition("/")[2],
-            "Policies": ", ".join(theme.name(one) for one in kept_runs.policies_of(run)),
+            "Policies": ", ".join(
+                theme.name(policy_id) for policy_id in kept_runs.policies_of(run)
+            ),
             "Version": run.engine_version,
             "Seed": run.seed,
         }
-        for run in kept
+        for run in runs
     ]
     st.dataframe(pd.DataFrame(rows), hide_index=True)
 
@@ -136,7 +138,7 @@ def _actions(run: StoredRun) -> None:
     if bar.button(
         "Compute again", key="run-again", disabled=KEY in st.session_state, icon=":material/replay:"
     ):
-        report_jobs.run_again(run)
+        work.run_again(run)
         st.rerun()
     with bar.popover("Name and note"):
         st.text_input("Name", run.name, max_chars=MAX_NAME, key=f"run-name-{run.id}")
@@ -155,7 +157,7 @@ def _open(run: StoredRun) -> None:
         return
     state.adopt(scenario, preset_name=state.nearest_preset(scenario))
     for policy_id in kept_runs.policies_of(run):
-        if policy_id in kept_figures.ROUTERS:
+        if policy_id in cache.ROUTERS:
             st.session_state[state.ROUTER_KEY] = policy_id
             break
     st.session_state[TOLD] = f"The scenario of run {run.id} is now the one of every page."
@@ -179,8 +181,8 @@ def _delete(run: StoredRun) -> None:
         st.session_state[TOLD] = f"Not deleted: {error}"
 
 
-def _compare(kept: Sequence[StoredRun], run: StoredRun) -> None:
-    others = [one.id for one in kept if one.id != run.id]
+def _compare(runs: Sequence[StoredRun], run: StoredRun) -> None:
+    others = [one.id for one in runs if one.id != run.id]
     if st.session_state.get(SECOND) not in (None, *others):
         del st.session_state[SECOND]
     other = st.selectbox(
@@ -188,25 +190,25 @@ def _compare(kept: Sequence[StoredRun], run: StoredRun) -> None:
         others,
         index=None,
         placeholder="another run",
-        format_func=lambda one: _label(kept, one),
+        format_func=lambda one: _label(runs, one),
         key=SECOND,
     )
     if other is None:
         return
-    second = _by_id(kept, other)
-    found = kept_runs.difference(open_store(), run, second)
+    second = _by_id(runs, other)
+    difference = kept_runs.difference(open_store(), run, second)
     said = [
         f"{state.field_name(name)} {state.value_words(name, was)} \N{RIGHTWARDS ARROW} "
         f"{state.value_words(name, now)}"
-        for name, (was, now) in found.inputs.items()
+        for name, (was, now) in difference.inputs.items()
         if name in core.FIELDS
     ]
     st.caption(plain("Inputs: " + ("; ".join(said) if said else "all equal") + "."))
-    if found.rests_on:
-        st.caption(plain("Computed from another state of: " + "; ".join(found.rests_on) + "."))
-    if not found.figures:
+    if difference.rests_on:
+        st.caption(plain("Computed from another state of: " + "; ".join(difference.rests_on) + "."))
+    if not difference.figures:
         st.info("The two runs have no policy in common.")
-    for policy_id, figures in found.figures.items():
+    for policy_id, figures in difference.figures.items():
         rows = [
             {
                 theme.name(policy_id): label,
@@ -218,8 +220,8 @@ def _compare(kept: Sequence[StoredRun], run: StoredRun) -> None:
             if name in figures
         ]
         st.dataframe(pd.DataFrame(rows), hide_index=True)
-        if found.turns and policy_id in found.turns:
-            common, elsewhere = found.turns[policy_id]
+        if difference.turns and policy_id in difference.turns:
+            common, elsewhere = difference.turns[policy_id]
             st.caption(
                 f"{fmt.number(elsewhere)} of {fmt.plural(common, 'turn')} that both have are "
                 "served elsewhere."

@@ -14,7 +14,7 @@ from carbonrouter_core.studies.inputs import SWEEP_INPUTS, Point, SweepInput
 from carbonrouter_core.studies.sensitivity import Swing, saving_of
 from carbonrouter_core.studies.sweep import Outcome
 from carbonrouter_core.words import figures as fmt
-from pages.sensitivity import words as sweep_words
+from pages.sensitivity import sentences
 from pages.shared import charts, theme
 from pages.shared.charts import Chart
 from pages.shared.studies import Results, Study
@@ -58,7 +58,7 @@ def tornado(results: Results, bars: Sequence[Swing], *, present: bool = False) -
             },
             customdata=[
                 [
-                    sweep_words.value_words(bar.input, getattr(bar.input, value)),
+                    sentences.value_words(bar.input, getattr(bar.input, value)),
                     "cannot run" if end is None else fmt.less_or_more(end),
                 ]
                 for bar, end in zip(bars, ends, strict=True)
@@ -105,43 +105,43 @@ def tornado(results: Results, bars: Sequence[Swing], *, present: bool = False) -
     figure.update_yaxes(
         title_text="Input", autorange="reversed", showgrid=False, showticklabels=False
     )
-    told = [
+    parts = [
         f"{bar.input.label}: {fmt.percent(bar.low_percent)} at "
-        f"{sweep_words.value_words(bar.input, bar.input.low)}, {fmt.percent(bar.high_percent)} at "
-        f"{sweep_words.value_words(bar.input, bar.input.high)}"
+        f"{sentences.value_words(bar.input, bar.input.low)}, {fmt.percent(bar.high_percent)} at "
+        f"{sentences.value_words(bar.input, bar.input.high)}"
         for bar in bars
     ]
     return Chart(
         figure,
         alt=f"Tornado chart of the CO2e saved, {_title(results.study)}, {fmt.percent(base)} as it "
-        f"stands. {'; '.join(told)}.",
+        f"stands. {'; '.join(parts)}.",
         file_name=charts.file_name("carbonrouter what matters most"),
     )
 
 
 def _ends(bar: Swing) -> str:
     """Between which values an input is varied, in the muted colour of what is not the figure."""
-    low, high = (sweep_words.value_words(bar.input, end) for end in (bar.input.low, bar.input.high))
+    low, high = (sentences.value_words(bar.input, end) for end in (bar.input.low, bar.input.high))
     return f'<span style="color:{theme.palette().muted}">{low} to {high}</span>'
 
 
 # --- One input --------------------------------------------------------------------------------
 
 
-def _place(one: SweepInput, value: Any) -> Any:
+def _place(swept: SweepInput, value: Any) -> Any:
     """Where a value stands on an axis: numbers and days as they are, others by their words."""
     if isinstance(value, date):
         return value.isoformat()
-    return value if one.numeric else sweep_words.value_words(one, value)
+    return value if swept.numeric else sentences.value_words(swept, value)
 
 
-def _axis_title(one: SweepInput) -> str:
-    return f"{one.label} ({one.unit})" if one.unit else one.label
+def _axis_title(swept: SweepInput) -> str:
+    return f"{swept.label} ({swept.unit})" if swept.unit else swept.label
 
 
 def line(
     study: Study,
-    one: SweepInput,
+    swept: SweepInput,
     points: Sequence[tuple[Any, Outcome]],
     crossings: Sequence[float] = (),
     *,
@@ -155,7 +155,7 @@ def line(
         for value, outcome in points
         if saving_of(outcome, study.policy_id) is not None
     ]
-    x = [_place(one, value) for value, _ in known]
+    x = [_place(swept, value) for value, _ in known]
     figure = go.Figure()
     red, green, blue = theme.hex_to_rgb(colour)
     if all(fmt.known(saving.low_percent) for _, saving in known) and known:
@@ -177,18 +177,18 @@ def line(
         marker={"size": 8},
         name="CO2e saved",
         customdata=[
-            [sweep_words.value_words(one, value), fmt.between(*saving[1:])]
+            [sentences.value_words(swept, value), fmt.between(*saving[1:])]
             for value, saving in known
         ],
         hovertemplate=(
             "%{customdata[0]}: %{y:.1f} % saved<br>95 % interval: %{customdata[1]}<extra></extra>"
         ),
     )
-    now = one.get(Point(study.scenario))
+    now = swept.get(Point(study.scenario))
     said = []
-    if now is not None and known and (not one.numeric or min(x) <= now <= max(x)):
+    if now is not None and known and (not swept.numeric or min(x) <= now <= max(x)):
         said.append("Dashed line: as the scenario stands")
-        figure.add_vline(x=_place(one, now), line={"color": colours.muted, "dash": "dash"})
+        figure.add_vline(x=_place(swept, now), line={"color": colours.muted, "dash": "dash"})
     for crossing in crossings:
         figure.add_vline(x=crossing, line={"color": colours.text, "width": 2})
     figure.add_hline(y=0, line={"color": colours.axis, "width": 1.5})
@@ -206,16 +206,17 @@ def line(
                 "itemdoubleclick": False},
         margin={"b": 120 if present else 96},
     )  # fmt: skip
-    figure.update_xaxes(title_text=_axis_title(one), showgrid=False, zeroline=False)
+    figure.update_xaxes(title_text=_axis_title(swept), showgrid=False, zeroline=False)
     figure.update_yaxes(title_text="CO2e saved (%)", zeroline=False)
-    told = [
-        f"{sweep_words.value_words(one, value)}: {fmt.less_or_more(saving.value_percent)}"
+    parts = [
+        f"{sentences.value_words(swept, value)}: {fmt.less_or_more(saving.value_percent)}"
         for value, saving in known
     ]
     return Chart(
         figure,
-        alt=f"Line chart of the CO2e saved over {one.label}, {_title(study)}. {'; '.join(told)}.",
-        file_name=charts.file_name("carbonrouter saving by", one.label),
+        alt=f"Line chart of the CO2e saved over {swept.label}, {_title(study)}. "
+        f"{'; '.join(parts)}.",
+        file_name=charts.file_name("carbonrouter saving by", swept.label),
     )
 
 
@@ -226,7 +227,7 @@ def grid(results: Results, *, present: bool = False) -> Chart:
     """The saving at each pair of values that has come."""
     study = results.study
     across, up = study.axes
-    one, other = SWEEP_INPUTS[across.input], SWEEP_INPUTS[up.input]
+    swept, other = SWEEP_INPUTS[across.input], SWEEP_INPUTS[up.input]
     outcomes = results.in_order()
     savings = [
         np.nan if outcome is None else saving_of(outcome, study.policy_id) for outcome in outcomes
@@ -245,8 +246,8 @@ def grid(results: Results, *, present: bool = False) -> Chart:
     ).reshape(shape).T  # fmt: skip
     known = z[np.isfinite(z)]
     most = max(1.0, float(np.abs(known).max())) if len(known) else 1.0
-    columns = [sweep_words.value_words(one, value) for value in across.values]
-    rows = [sweep_words.value_words(other, value) for value in up.values]
+    columns = [sentences.value_words(swept, value) for value in across.values]
+    rows = [sentences.value_words(other, value) for value in up.values]
     figure = go.Figure(
         go.Heatmap(
             x=columns,
@@ -259,7 +260,7 @@ def grid(results: Results, *, present: bool = False) -> Chart:
             texttemplate="%{text}",
             customdata=words,
             hovertemplate=(
-                f"{one.label} %{{x}}, {other.label} %{{y}}<br>%{{customdata}}<extra></extra>"
+                f"{swept.label} %{{x}}, {other.label} %{{y}}<br>%{{customdata}}<extra></extra>"
             ),
             xgap=2,
             ygap=2,
@@ -273,18 +274,18 @@ def grid(results: Results, *, present: bool = False) -> Chart:
         height=170 + 46 * len(rows),
         present=present,
     )
-    figure.update_xaxes(title_text=one.label, type="category", showgrid=False)
+    figure.update_xaxes(title_text=swept.label, type="category", showgrid=False)
     figure.update_yaxes(title_text=other.label, type="category", showgrid=False)
-    told = [
-        f"{one.label} {columns[i]}, {other.label} {rows[j]}: {fmt.less_or_more(z[j, i])}"
+    parts = [
+        f"{swept.label} {columns[i]}, {other.label} {rows[j]}: {fmt.less_or_more(z[j, i])}"
         for i in range(shape[0])
         for j in range(shape[1])
         if np.isfinite(z[j, i])
     ]
     return Chart(
         figure,
-        alt=f"Heat map of the CO2e saved, {_title(study)}. {'; '.join(told)}.",
-        file_name=charts.file_name("carbonrouter saving by", one.label, other.label),
+        alt=f"Heat map of the CO2e saved, {_title(study)}. {'; '.join(parts)}.",
+        file_name=charts.file_name("carbonrouter saving by", swept.label, other.label),
     )
 
 

@@ -134,17 +134,17 @@ def _heat(
     )
     figure.update_xaxes(title_text="Hour of the day (UTC)", type="category", showgrid=False)
     figure.update_yaxes(title_text="Region", autorange="reversed", showgrid=False)
-    told = []
+    parts = []
     for row, series, said in zip(rows, values, words, strict=True):
         high, low = int(np.argmax(series)), int(np.argmin(series))
-        told.append(
+        parts.append(
             f"{row}: highest {said[high]} {unit} at {high:02d}:00, "
             f"lowest {said[low]} at {low:02d}:00"
         )
     return Chart(
         figure,
         alt=f"Heat map by region and hour of the day in UTC. {title}. {subtitle}. "
-        f"{'; '.join(told)}.",
+        f"{'; '.join(parts)}.",
         file_name=charts.file_name("carbonrouter", name),
     )
 
@@ -156,7 +156,7 @@ def stacked(
     colours = theme.palette()
     at = pd.to_datetime(load.start_s, unit="s", utc=True)
     figure = go.Figure()
-    told = []
+    parts = []
     styles = zip(cycle(REGION_COLOURS), cycle(np.repeat(HATCHES, len(REGION_COLOURS))))
     for city, row, (colour, hatch) in zip(cities(load.regions), values, styles, strict=False):
         red, green, blue = theme.hex_to_rgb(colour)
@@ -172,7 +172,7 @@ def stacked(
             hovertemplate=f"{city}, %{{x|%a %d %b %H:%M}} UTC: %{{y:.3~g}} {scale.unit}"
             "<extra></extra>",
         )
-        told.append(f"{city} {fmt.significant(float(row.sum()) * scale.factor)} {scale.unit}")
+        parts.append(f"{city} {fmt.significant(float(row.sum()) * scale.factor)} {scale.unit}")
     charts.lay_out(
         figure,
         title=f"Hour by hour: {what}",
@@ -186,6 +186,6 @@ def stacked(
     return Chart(
         figure,
         alt=f"Stacked area chart of {what} in each hour under {theme.name(load.policy_id)}. In the "
-        f"whole window: {'; '.join(told)}.",
+        f"whole window: {'; '.join(parts)}.",
         file_name=charts.file_name("carbonrouter hour by hour", what),
     )

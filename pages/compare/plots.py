@@ -12,7 +12,7 @@ import plotly.graph_objects as go
 
 from carbonrouter_core.results.tradeoffs import SHARES
 from carbonrouter_core.words import figures as fmt
-from pages.compare.sides import Scale, Side
+from pages.compare.entries import Entry, Scale
 from pages.shared import charts, state, theme
 from pages.shared.charts import Chart
 
@@ -44,7 +44,7 @@ class Axis:
 
     title: str
     words: str
-    value: Callable[[Side], float]
+    value: Callable[[Entry], float]
     text: Callable[[float], str]
     lower_is_better: bool
 
@@ -52,21 +52,21 @@ class Axis:
 LATENCY = Axis(
     "Mean turn latency (s)",
     "latency",
-    lambda side: side.results.figures["latency_ms_mean"] / 1000,
+    lambda entry: entry.results.figures["latency_ms_mean"] / 1000,
     lambda value: f"{fmt.significant(value)}{fmt.NARROW}s",
     True,
 )
 QUALITY = Axis(
     "Predicted quality (%)",
     "quality",
-    lambda side: 100 * side.results.figures["quality_mean"],
+    lambda entry: 100 * entry.results.figures["quality_mean"],
     fmt.percent,
     False,
 )
 
 
 def trade_off(
-    shown: Sequence[Side],
+    shown: Sequence[Entry],
     on_front: Sequence[bool],
     axis: Axis,
     scale: Scale,
@@ -75,26 +75,26 @@ def trade_off(
 ) -> Chart:
     """Carbon against one other figure; filled marks are on the Pareto front of all three."""
     colours = theme.palette()
-    x = [scale.mass.value(scale.grams(side, side.results.figures["carbon_g"])) for side in shown]
-    y = [axis.value(side) for side in shown]
+    x = [scale.mass.value(scale.grams(entry, entry.results.figures["carbon_g"])) for entry in shown]
+    y = [axis.value(entry) for entry in shown]
     figure = go.Figure()
-    places = _label_places(x, y, [side.short for side in shown], present)
-    for side, on, here, there, place in zip(shown, on_front, x, y, places, strict=True):
+    places = _label_places(x, y, [entry.short for entry in shown], present)
+    for entry, on, here, there, place in zip(shown, on_front, x, y, places, strict=True):
         figure.add_scatter(
             x=[here],
             y=[there],
             mode="markers+text",
             marker={
-                "symbol": side.symbol if on else f"{side.symbol}-open",
+                "symbol": entry.symbol if on else f"{entry.symbol}-open",
                 "size": 19 if on else 14,
-                "color": side.colour,
-                "line": {"width": 2, "color": colours.background if on else side.colour},
+                "color": entry.colour,
+                "line": {"width": 2, "color": colours.background if on else entry.colour},
             },
-            text=[("<b>{}</b>" if on else "{}").format(escape(side.short))],
+            text=[("<b>{}</b>" if on else "{}").format(escape(entry.short))],
             textposition=place,
             textfont={"color": colours.text},
             hovertemplate=(
-                f"{escape(side.name)}<br>{scale.mass.text(here / scale.mass.scale.factor)} CO2e"
+                f"{escape(entry.name)}<br>{scale.mass.text(here / scale.mass.scale.factor)} CO2e"
                 f"<br>{axis.text(there)}<extra></extra>"
             ),
             showlegend=False,
@@ -110,14 +110,14 @@ def trade_off(
     )
     figure.update_xaxes(title_text=scale.unit, range=_padded(x, 0.24), zeroline=False)
     figure.update_yaxes(title_text=axis.title, range=_padded(y, 0.18), zeroline=False)
-    told = [
-        f"{side.name}: {scale.mass.text(scale.grams(side, side.results.figures['carbon_g']))}, "
+    parts = [
+        f"{entry.name}: {scale.mass.text(scale.grams(entry, entry.results.figures['carbon_g']))}, "
         f"{axis.text(value)}" + (", on the front" if on else "")
-        for side, on, value in zip(shown, on_front, y, strict=True)
+        for entry, on, value in zip(shown, on_front, y, strict=True)
     ]
     return Chart(
         figure,
-        alt=f"Scatter chart of carbon against {axis.words}. {'; '.join(told)}.",
+        alt=f"Scatter chart of carbon against {axis.words}. {'; '.join(parts)}.",
         file_name=charts.file_name("carbonrouter carbon against", axis.words),
     )
 
@@ -202,28 +202,28 @@ def _outside(box: Box) -> float:
 WAIT_NAMES = {"ttft_ms": "time to first token", "latency_ms": "turn latency"}
 
 
-def waits(shown: Sequence[Side], wait: str, *, present: bool = False) -> Chart:
+def waits(shown: Sequence[Entry], wait: str, *, present: bool = False) -> Chart:
     """Share of turns that are answered within a time, a line each."""
     colours = theme.palette()
     figure = go.Figure()
     drawn = (DRAWN_SHARES[0] <= SHARES) & (DRAWN_SHARES[1] >= SHARES)
-    told = []
-    for side in shown:
-        values = side.results.waits[wait]
+    parts = []
+    for entry in shown:
+        values = entry.results.waits[wait]
         if not len(values):
             continue
         figure.add_scatter(
             x=values[drawn] / 1000,
             y=100 * SHARES[drawn],
             mode="lines",
-            name=escape(side.short),
-            line={"color": side.colour, "dash": side.dash, "width": 3},
+            name=escape(entry.short),
+            line={"color": entry.colour, "dash": entry.dash, "width": 3},
             hovertemplate=(
-                f"{escape(side.name)}<br>%{{y:.1f}} % within %{{x:.3~g}} s<extra></extra>"
+                f"{escape(entry.name)}<br>%{{y:.1f}} % within %{{x:.3~g}} s<extra></extra>"
             ),
         )
         half, most = (values[np.searchsorted(SHARES, share)] for share in (0.5, 0.95))
-        told.append(f"{side.name}: half within {fmt.duration(half)}, 95 % {fmt.duration(most)}")
+        parts.append(f"{entry.name}: half within {fmt.duration(half)}, 95 % {fmt.duration(most)}")
     figure.add_hline(y=95, line={"color": colours.axis, "width": 1.5, "dash": "dot"})
     figure.add_annotation(
         x=0, xref="paper", y=95, text="95 of 100 turns", showarrow=False, xanchor="left", yshift=-10
@@ -245,7 +245,7 @@ def waits(shown: Sequence[Side], wait: str, *, present: bool = False) -> Chart:
     figure.update_yaxes(title_text="Turns answered within it (%)", range=[0, 101])
     return Chart(
         figure,
-        alt=f"Line chart of the share of turns by {WAIT_NAMES[wait]}. {'; '.join(told)}.",
+        alt=f"Line chart of the share of turns by {WAIT_NAMES[wait]}. {'; '.join(parts)}.",
         file_name=charts.file_name("carbonrouter", WAIT_NAMES[wait]),
     )
 
@@ -254,20 +254,20 @@ def waits(shown: Sequence[Side], wait: str, *, present: bool = False) -> Chart:
 
 
 def breakdown(
-    ours: Side,
-    theirs: Side,
+    ours: Entry,
+    theirs: Entry,
     dimension: str,
     label: str,
     scale: Scale,
     *,
     present: bool = False,
 ) -> Chart:
-    """Carbon of two sides group by group, with the signed difference at each."""
+    """Carbon of two entries group by group, with the signed difference at each."""
     mine, other = (
-        side.results.by[dimension]["carbon_g"].map(
-            lambda grams, side=side: scale.mass.value(scale.grams(side, grams))
+        entry.results.by[dimension]["carbon_g"].map(
+            lambda grams, entry=entry: scale.mass.value(scale.grams(entry, grams))
         )
-        for side in (ours, theirs)
+        for entry in (ours, theirs)
     )
     names = [*theirs.results.by[dimension].index]
     names += [name for name in mine.index if name not in names]
@@ -276,14 +276,14 @@ def breakdown(
     places = list(range(len(names)))
     across = dimension == "hour_utc"  # a day is read from left to right
     figure = go.Figure()
-    for side, values, pattern in ((ours, mine, ""), (theirs, other, "/")):
+    for entry, values, pattern in ((ours, mine, ""), (theirs, other, "/")):
         figure.add_bar(
             orientation="v" if across else "h",
             x=places if across else values,
             y=values if across else places,
-            name=escape(side.name),
+            name=escape(entry.name),
             marker={
-                "color": side.colour,
+                "color": entry.colour,
                 "pattern": {
                     "shape": pattern,
                     "fillmode": "overlay",
@@ -295,7 +295,7 @@ def breakdown(
             },
             customdata=words,
             hovertemplate=(
-                f"%{{customdata}}<br>{escape(side.name)}: "
+                f"%{{customdata}}<br>{escape(entry.name)}: "
                 f"%{{{'y' if across else 'x'}:,.3~g}} {scale.mass.unit}<extra></extra>"
             ),
         )
@@ -326,13 +326,13 @@ def breakdown(
     figure.update_yaxes(**(value if across else group | {"autorange": "reversed"}))
     if across:
         figure.update_xaxes(tickvals=places[::3], ticktext=words[::3])
-    told = [
+    parts = [
         f"{word}: {signed(a - b)}" for word, a, b in zip(words, mine, other, strict=True) if a or b
     ]
     return Chart(
         figure,
         alt=f"Bar chart of carbon by {label.lower()}, {ours.name} less {theirs.name}, in "
-        f"{scale.mass.unit}. {'; '.join(told)}.",
+        f"{scale.mass.unit}. {'; '.join(parts)}.",
         file_name=charts.file_name("carbonrouter carbon by", label),
     )
 
@@ -348,25 +348,25 @@ def signed(value: float) -> str:
 
 
 def fairness(
-    shown: Sequence[Side], column: str, title: str, unit: str, times: float, *, present: bool
+    shown: Sequence[Entry], column: str, title: str, unit: str, times: float, *, present: bool
 ) -> Chart:
-    """What users of each region get: a mark a side, so that uneven rows are seen."""
-    regions = list(dict.fromkeys(n for side in shown for n in side.results.fairness.index))
+    """What users of each region get: a mark an entry, so that uneven rows are seen."""
+    regions = list(dict.fromkeys(n for entry in shown for n in entry.results.fairness.index))
     words = [escape(state.place(name)) for name in regions]
     figure = go.Figure()
-    told = []
-    for side in shown:
-        values = times * side.results.fairness[column].reindex(regions)
+    parts = []
+    for entry in shown:
+        values = times * entry.results.fairness[column].reindex(regions)
         figure.add_scatter(
             x=values,
             y=words,
             mode="markers",
-            name=escape(side.short),
-            marker={"symbol": side.symbol, "size": 15, "color": side.colour},
-            hovertemplate=f"%{{y}}<br>{escape(side.name)}: %{{x:.4~g}} {unit}<extra></extra>",
+            name=escape(entry.short),
+            marker={"symbol": entry.symbol, "size": 15, "color": entry.colour},
+            hovertemplate=f"%{{y}}<br>{escape(entry.name)}: %{{x:.4~g}} {unit}<extra></extra>",
         )
         spread = _spread(values)
-        told.append(f"{side.name}: {spread}{fmt.NARROW}{unit} between best and worst")
+        parts.append(f"{entry.name}: {spread}{fmt.NARROW}{unit} between best and worst")
     charts.lay_out(
         figure,
         title=title,
@@ -380,7 +380,7 @@ def fairness(
     figure.update_yaxes(title_text="Users in", autorange="reversed")
     return Chart(
         figure,
-        alt=f"{title} by user region. {'; '.join(told)}.",
+        alt=f"{title} by user region. {'; '.join(parts)}.",
         file_name=charts.file_name("carbonrouter fairness", title),
     )
 

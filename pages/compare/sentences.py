@@ -9,10 +9,9 @@ import streamlit as st
 
 from carbonrouter_core.words import figures as fmt
 from carbonrouter_core.words.answer import compared, no_saving
-from pages.compare import sides
-from pages.compare.sides import Scale, Side
-from pages.shared import answer as shared_answer
-from pages.shared import state
+from pages.compare import entries
+from pages.compare.entries import Entry, Scale
+from pages.shared import answer, state
 
 NOTHING = (
     "Choose at least two above: one to hold the others against, and one to compare with it. Your "
@@ -27,10 +26,10 @@ JAIN = (
 )
 
 
-def answer(others: Sequence[Side], reference: Side, scale: Scale) -> None:
+def verdict(others: Sequence[Entry], reference: Entry, scale: Scale) -> None:
     """Who emits least, against the reference, and what it costs in latency and quality."""
-    reachable = [side for side in others if not side.bound] or list(others)
-    best = min(reachable, key=lambda side: scale.grams(side, side.results.figures["carbon_g"]))
+    reachable = [entry for entry in others if not entry.bound] or list(others)
+    best = min(reachable, key=lambda entry: scale.grams(entry, entry.results.figures["carbon_g"]))
     st.html(
         f'<div class="cr-verdict"><p class="cr-answer">{sentence(best, reference)}</p>'
         f'<p class="cr-muted">{sureness(best, reference, scale)}</p>{changes(others, reference)}'
@@ -38,33 +37,33 @@ def answer(others: Sequence[Side], reference: Side, scale: Scale) -> None:
     )
 
 
-def changes(others: Sequence[Side], reference: Side) -> str:
+def changes(others: Sequence[Entry], reference: Entry) -> str:
     """What the scenarios differ in, where they do."""
-    told = []
-    for side in others:
-        fields = side.scenario.differences(reference.scenario).items()
+    sentences = []
+    for entry in others:
+        fields = entry.scenario.differences(reference.scenario).items()
         words = [
             f"{state.field_name(name)} {state.change_words(name, before, now)}"
             for name, (before, now) in fields
         ]
         if words:
-            told.append(
-                f"<b>{escape(side.name)}</b> differs from {escape(reference.name)}: "
+            sentences.append(
+                f"<b>{escape(entry.name)}</b> differs from {escape(reference.name)}: "
                 f"{escape('; '.join(words))}."
             )
-    return "".join(f'<p class="cr-muted">{text}</p>' for text in told)
+    return "".join(f'<p class="cr-muted">{text}</p>' for text in sentences)
 
 
-def sentence(side: Side, reference: Side) -> str:
-    """One side against another: carbon, first token, quality. Names are the user's own text."""
-    value = sides.saving(side, reference).value_percent
-    mine, other = side.results.figures, reference.results.figures
+def sentence(entry: Entry, reference: Entry) -> str:
+    """One entry against another: carbon, first token, quality. Names are the user's own text."""
+    value = entries.saving(entry, reference).value_percent
+    mine, other = entry.results.figures, reference.results.figures
     if value is None:
         return escape(no_saving(reference.name))
     first, whole = (_sooner(mine[name], other[name]) for name in WAIT_MEANS)
     quality = 100 * (mine["quality_mean"] - other["quality_mean"])
     return (
-        f"{escape(side.in_text)} emits <b>{escape(compared(value, reference.in_text))}</b>; "
+        f"{escape(entry.in_text)} emits <b>{escape(compared(value, reference.in_text))}</b>; "
         f"the first token comes {first}, the whole turn {whole}, and predicted quality is "
         f"{_points(quality)}."
     )
@@ -85,26 +84,26 @@ def _points(points: float) -> str:
     return f"{fmt.number(abs(points), 1)} points {'higher' if points > 0 else 'lower'}"
 
 
-def sureness(side: Side, reference: Side, scale: Scale) -> str:
+def sureness(entry: Entry, reference: Entry, scale: Scale) -> str:
     """How sure the difference is, or why that cannot be told."""
-    saving = sides.saving(side, reference)
+    saving = entries.saving(entry, reference)
     if scale.per_turns:
         return (
             "The traffic is not the same, so carbon is for a million turns of each, and the "
             "difference has no interval over sessions."
         )
-    return shared_answer.sureness(saving, side.results.figures["sessions"])
+    return answer.sureness(saving, entry.results.figures["sessions"])
 
 
-def front(found: Sequence[Side], on_front: Sequence[bool]) -> str:
+def front(compared: Sequence[Entry], on_front: Sequence[bool]) -> str:
     """Who is on the Pareto front."""
-    names = [escape(side.name) for side, on in zip(found, on_front, strict=True) if on]
+    names = [escape(entry.name) for entry, on in zip(compared, on_front, strict=True) if on]
     verb = "is" if len(names) == 1 else "are"
     text = (
         f"<b>{fmt.joined(names)}</b> {verb} on the Pareto front: no other is at least as good on "
         "carbon, latency and quality and better on one of them."
     )
-    if any(side.bound for side in found):
+    if any(entry.bound for entry in compared):
         text += (
             " Policies that know the future or move for free are bounds to measure by, and stand "
             "outside the contest."

@@ -26,17 +26,17 @@ HALF_WORDS = {
 }
 
 
-def kind(one: SweepInput) -> str:
+def kind(swept: SweepInput) -> str:
     """Whether an input is the user's to choose."""
-    return "measured" if one.measured else "chosen"
+    return "measured" if swept.measured else "chosen"
 
 
-def value_words(one: SweepInput, value: Any) -> str:
+def value_words(swept: SweepInput, value: Any) -> str:
     """A value of an input with its unit."""
-    if one.id in FIELDS:
+    if swept.id in FIELDS:
         plain = value.isoformat() if isinstance(value, date) else value
-        return state.value_words(one.id, plain)
-    return f"{value:g}{fmt.NARROW}{one.unit}".rstrip()
+        return state.value_words(swept.id, plain)
+    return f"{value:g}{fmt.NARROW}{swept.unit}".rstrip()
 
 
 def names(study: Study) -> tuple[str, str]:
@@ -95,7 +95,7 @@ def tornado_table(shown: Sequence[Swing]) -> pd.DataFrame:
                 "Points": bar.span_percent,
                 "Why these values": bar.input.why,
                 "Cannot run": "; ".join(
-                    dict.fromkeys(one.error for one in (bar.low, bar.high) if one.error)
+                    dict.fromkeys(outcome.error for outcome in (bar.low, bar.high) if outcome.error)
                 ),
             }
             for bar in shown
@@ -135,7 +135,7 @@ def settings(study: Study) -> list[tuple[Any, ...]]:
     return Sweep(study.scenario, study.axes, study.question).settings()
 
 
-def sweep_words(results: Results) -> str:
+def sentences(results: Results) -> str:
     """Where the saving is largest and smallest, and whether it turns. HTML."""
     study = results.study
     known = [
@@ -147,8 +147,8 @@ def sweep_words(results: Results) -> str:
     if not known:
         return "None of these values can run."
     (worst, at_worst), (best, at_best) = (
-        min(known, key=lambda one: one[0]),
-        max(known, key=lambda one: one[0]),
+        min(known, key=lambda end: end[0]),
+        max(known, key=lambda end: end[0]),
     )
     ours, theirs = names(study)
     text = (
@@ -178,20 +178,20 @@ def _where(study: Study, values: Sequence[Any]) -> str:
 
 def looked_at(results: Results) -> list[tuple[float, Outcome]]:
     """What a search has run so far, by value of its input, ascending."""
-    one = SWEEP_INPUTS[results.study.search]
+    swept = SWEEP_INPUTS[results.study.search]
     return sorted(
-        ((float(one.get(outcome.point)), outcome) for outcome in results.outcomes.values()),
+        ((float(swept.get(outcome.point)), outcome) for outcome in results.outcomes.values()),
         key=lambda pair: pair[0],
     )
 
 
 def search_table(results: Results) -> pd.DataFrame:
     """One row a value that was looked at."""
-    one = SWEEP_INPUTS[results.study.search]
+    swept = SWEEP_INPUTS[results.study.search]
     return pd.DataFrame(
         [
             {
-                one.label: value_words(one, value),
+                swept.label: value_words(swept, value),
                 "Saving (%)": sensitivity.saving_of(outcome, results.study.policy_id),
                 "Cannot run": outcome.error,
             }
@@ -218,26 +218,26 @@ def search_words(results: Results) -> str:
 
 def drawn(results: Results) -> list[float]:
     """The savings of the draws that have come, in percent."""
-    outcomes = [one for one in results.in_order()[1:] if one is not None]
-    savings = [sensitivity.saving_of(one, results.study.policy_id) for one in outcomes]
+    outcomes = [outcome for outcome in results.in_order()[1:] if outcome is not None]
+    savings = [sensitivity.saving_of(outcome, results.study.policy_id) for outcome in outcomes]
     return [saving for saving in savings if saving is not None]
 
 
 def draws_words(results: Results) -> str:
     """The interval over the draws, beside what it leaves out. HTML."""
     study = results.study
-    outcomes = [one for one in results.in_order() if one is not None]
-    found = sensitivity.factor_interval(outcomes, study.policy_id)
+    outcomes = [outcome for outcome in results.in_order() if outcome is not None]
+    middle = sensitivity.factor_interval(outcomes, study.policy_id)
     ours, theirs = names(study)
     number = len(outcomes) - 1
-    if not fmt.known(found.low_percent):
+    if not fmt.known(middle.low_percent):
         return "Too few draws have come to give an interval."
     over = outcomes[0].savings[study.policy_id]
     text = (
         f"With every measured factor drawn within its range, {ours} emits "
-        f"<b>{fmt.between(found.low_percent, found.high_percent)}</b> than {theirs} in the middle "
-        f"95 % of {fmt.number(number)} draws; as measured, "
-        f"{fmt.less_or_more(found.value_percent)}."
+        f"<b>{fmt.between(middle.low_percent, middle.high_percent)}</b> than {theirs} in the "
+        f"middle 95 % of {fmt.number(number)} draws; as measured, "
+        f"{fmt.less_or_more(middle.value_percent)}."
     )
     if fmt.known(over.low_percent):
         text += (
@@ -253,13 +253,13 @@ def draws_words(results: Results) -> str:
 def draws_table(results: Results) -> pd.DataFrame:
     """One row a draw: the factors and the saving."""
     rows = [
-        one.point.factors.to_dict()
+        outcome.point.factors.to_dict()
         | {
-            "saving_percent": sensitivity.saving_of(one, results.study.policy_id),
-            "cannot_run": one.error,
+            "saving_percent": sensitivity.saving_of(outcome, results.study.policy_id),
+            "cannot_run": outcome.error,
         }
-        for one in results.in_order()
-        if one is not None
+        for outcome in results.in_order()
+        if outcome is not None
     ]
     return pd.DataFrame(rows)
 
@@ -269,12 +269,12 @@ def ranges_table() -> pd.DataFrame:
     return pd.DataFrame(
         [
             {
-                "Factor": one.label,
-                "From": value_words(one, one.low),
-                "To": value_words(one, one.high),
-                "Why": one.why,
+                "Factor": swept.label,
+                "From": value_words(swept, swept.low),
+                "To": value_words(swept, swept.high),
+                "Why": swept.why,
             }
-            for one in SWEEP_INPUTS.values()
-            if one.measured
+            for swept in SWEEP_INPUTS.values()
+            if swept.measured
         ]
     )

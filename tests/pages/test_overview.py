@@ -104,7 +104,7 @@ def test_a_newcomer_sees_the_saving_a_map_and_charts(open_app: Callable[..., App
     assert fmt.number(saving.low_percent, 1) in hero and fmt.number(saving.high_percent, 1) in hero
     assert "comes from" in hero
     evidence = hero.partition("On the half of the sessions nothing was learned from: ")[2]
-    assert evidence.startswith(f"<b>{fmt.percent(test.value_percent)} less</b> (")
+    assert evidence.startswith(f"<b>{fmt.percent(test.value_percent)} less (")
     assert fmt.number(test.low_percent, 1) in evidence
     assert fmt.number(test.high_percent, 1) in evidence
     assert "KV cache" in html_blocks(app)
@@ -268,7 +268,7 @@ def test_coding_agents(open_app: Callable[..., AppTest]) -> None:
 
     saving = compare(Scenario(trace="claude-code"), MAIN).saving(LOOKAHEAD)
     assert f"<strong>{fmt.percent(saving.value_percent)}</strong>" in html(app, "cr-hero")
-    assert "fit in no model and are not served" in html_blocks(app)
+    assert "fit in no model; they are not served" in html_blocks(app)
     assert "drawn" in html_blocks(app), "how difficulty came about is said"
 
 

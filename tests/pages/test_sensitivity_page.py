@@ -137,7 +137,8 @@ def test_the_tornado_is_that_of_the_core(open_page: OpenPage) -> None:
     bars = sensitivity.swings([outcomes[n] for n in range(len(points))], ROUTER)
     assert sensitivity.most_important(bars) in words(app)
     saving = outcomes[0].savings[ROUTER]
-    assert f"<b>{fmt.less_or_more(saving.value_percent)}</b>".replace(fmt.NARROW, " ") in words(app)
+    less = fmt.less_or_more(saving.value_percent).replace(fmt.NARROW, " ")
+    assert f"<b>{less} CO2e than FairCarbon</b>" in words(app)
     table = app.dataframe[0].value
     assert table["Input"].tolist() == [bar.input.label for bar in bars]
     assert table["Saving at low (%)"].tolist() == pytest.approx(

@@ -1,8 +1,22 @@
 """Lists of whole numbers taken out of JSON lines, so that the rest of them parses fast.
 
-Logs that hash the blocks of a prompt are mostly such lists, and a parser of any JSON takes ten
-times as long over them as compiled code that knows what they are. In place of list k stands
-``[k]``; a list with anything else in it stays, and is then no such list to its reader.
+Logs that hash the blocks of a prompt consist mostly of such lists. In place of list k stands
+``[k]``; a list with anything else in it stays, and its reader finds that it is no such list.
+
+Libraries were measured on Mooncake records with 3, 17 and 60 hashes, in CPU time for columns of
+numbers, as multiples of the time this module takes together with Arrow:
+
+=============================  ====  ====  ====
+hashes a record                   3    17    60
+=============================  ====  ====  ====
+Arrow alone                     1.0   1.8   3.0
+msgspec 0.23, typed records     1.9   2.1   3.5
+pysimdjson 7.0, lists as bytes  5.3   2.0   1.7
+=============================  ====  ====  ====
+
+None reads coding-agent sessions, with their long lists, as fast as docs/traffic-data.md says. For
+records without such lists Arrow alone is the fastest: msgspec takes 1.3 times as long to make
+columns of conversations.
 """
 
 from __future__ import annotations

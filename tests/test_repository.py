@@ -1,6 +1,5 @@
 """House rules that a command can check, over the files that git tracks."""
 
-import ast
 import hashlib
 import importlib.util
 import json
@@ -14,7 +13,6 @@ from packaging.requirements import Requirement
 from streamlit import config as streamlit_config
 
 ROOT = Path(__file__).resolve().parents[1]
-UI_LIBRARIES = {"streamlit", "plotly", "pydeck"}
 MACHINE_TEXT = re.compile(
     r"/(work|farm|root)/|/(home|Users)/\w+/"
     r"|pypi[.]org|python[h]osted|registry[.]npmjs|deb[.]debian[.]org"
@@ -49,32 +47,6 @@ def test_every_requirement_has_a_lower_and_an_upper_bound(name: str) -> None:
     assert requirements
     for requirement in requirements:
         assert {part.operator for part in requirement.specifier} == {">=", "<"}, requirement
-
-
-def imported(path: Path) -> set[str]:
-    """Top-level names of the packages that a module imports, wherever in it."""
-    names = set()
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-        if isinstance(node, ast.Import):
-            names |= {alias.name.partition(".")[0] for alias in node.names}
-        elif isinstance(node, ast.ImportFrom) and node.level == 0 and node.module:
-            names.add(node.module.partition(".")[0])
-    return names
-
-
-def test_the_core_imports_no_user_interface() -> None:
-    modules = list((ROOT / "carbonrouter_core").rglob("*.py"))
-    assert modules
-    for module in modules:
-        assert not imported(module) & UI_LIBRARIES, module.name
-        assert "pages" not in imported(module), module.name
-
-
-def test_pages_are_thin() -> None:
-    pages = list((ROOT / "pages").glob("*.py"))
-    assert pages
-    for page in pages:
-        assert len(page.read_text(encoding="utf-8").splitlines()) < 120, page.name
 
 
 def test_the_readme_gives_one_command_to_start_and_one_to_test() -> None:

@@ -10,12 +10,10 @@ import streamlit as st
 import carbonrouter_core as core
 from pages.compare import entries
 from pages.compare.entries import Entry
-from pages.shared import cache, choices, jobs, page, stored, theme
+from pages.shared import cache, choices, jobs, page, stored, theme, ways
 from pages.shared.markdown import plain
 
 MODES = {"policies": "Policies on this scenario", "scenarios": "Scenarios under one policy"}
-MODE, SCENARIOS = "compare-mode", "compare-scenarios"
-ON_SCREEN = "screen"
 FIRST_POLICIES = (
     *cache.ROUTERS,
     "faircarbon",
@@ -28,22 +26,13 @@ FIRST_POLICIES = (
 MOST_SCENARIOS = 6
 
 
-def open_with(name: str) -> None:
-    """Go to page Compare with the scenario on screen beside the saved one ``name``."""
-    st.session_state[choices.place(MODE)] = "scenarios"
-    st.session_state[choices.place(SCENARIOS)] = [ON_SCREEN, f"saved:{name}"]
-    for key in (MODE, SCENARIOS):
-        st.session_state.pop(key, None)
-    st.switch_page("pages/compare/compare.py")
-
-
 def choose(shown: page.Page) -> tuple[list[Entry], Entry | None]:
     """The entries to compare and the one that the others are held against.
 
     None where there is nothing to compare; the page then says why.
     """
     with st.container(key="compare-choice"):
-        mode = choices.segments(st, "Compare", MODES, MODE, "policies")
+        mode = choices.segments(st, "Compare", MODES, ways.COMPARE_MODE, "policies")
         replays = _policies(shown) if mode == "policies" else _scenarios(shown)
     compared = _run(replays)
     if not compared:
@@ -95,20 +84,20 @@ def _policies(shown: page.Page) -> Replays:
 def _scenarios(shown: page.Page) -> Replays:
     saved, _ = stored.scenarios()
     texts = {f"saved:{name}": saved_text.text for name, saved_text in saved.items()}
-    names = {ON_SCREEN: f"On screen: {shown.scenario.name}"}
+    names = {ways.ON_SCREEN: f"On screen: {shown.scenario.name}"}
     names |= {f"saved:{name}": name for name in saved}
     names |= {f"preset:{name}": f"Preset {name}" for name in core.PRESETS}
-    choices.restore(SCENARIOS, _first_two(shown, list(saved)), names.__contains__)
+    choices.restore(ways.COMPARE_SCENARIOS, _first_two(shown, list(saved)), names.__contains__)
     left, right = st.columns([2, 1], gap="medium", vertical_alignment="bottom")
     chosen = left.multiselect(
         "Scenarios",
         list(names),
         format_func=names.__getitem__,
-        key=SCENARIOS,
+        key=ways.COMPARE_SCENARIOS,
         max_selections=MOST_SCENARIOS,
         help="Save a scenario under a name on page Scenario to have it here.",
     )
-    choices.keep(SCENARIOS, chosen)
+    choices.keep(ways.COMPARE_SCENARIOS, chosen)
     policy_id = choices.select(
         right,
         "Policy",
@@ -119,7 +108,7 @@ def _scenarios(shown: page.Page) -> Replays:
     )
 
     def scenario(name: str) -> core.Scenario:
-        if name == ON_SCREEN:
+        if name == ways.ON_SCREEN:
             return shown.scenario
         kind, _, own = name.partition(":")
         return core.PRESETS[own] if kind == "preset" else core.Scenario.from_json(texts[name])
@@ -132,9 +121,9 @@ def _scenarios(shown: page.Page) -> Replays:
 
 def _first_two(shown: page.Page, saved: Sequence[str]) -> list[str]:
     if saved:
-        return [ON_SCREEN, f"saved:{saved[0]}"]
+        return [ways.ON_SCREEN, f"saved:{saved[0]}"]
     other = next(name for name, preset in core.PRESETS.items() if preset.key != shown.scenario.key)
-    return [ON_SCREEN, f"preset:{other}"]
+    return [ways.ON_SCREEN, f"preset:{other}"]
 
 
 # --- Running ----------------------------------------------------------------------------------

@@ -24,9 +24,8 @@ from carbonrouter_core.store.series import (
 )
 from carbonrouter_core.store.sites import known_zones, stranded_by
 from carbonrouter_core.words import figures as fmt
-from pages.shared import cache, page
+from pages.shared import cache, findings, page
 from pages.shared.markdown import plain
-from pages.traffic_data.traces import KIND_NAMES
 
 AS_THE_FILE = "As the file says"
 PREVIEW_DAYS = 31
@@ -137,28 +136,7 @@ def show_report(report: IntensityReport) -> None:
             hide_index=True,
             key="grid-series",
         )
-    if report.findings:
-        st.markdown("**What was found**")
-        st.dataframe(
-            pd.DataFrame(
-                {
-                    "": [KIND_NAMES[finding.kind] for finding in report.findings],
-                    "What": [finding.reason for finding in report.findings],
-                    "Rows": [finding.count for finding in report.findings],
-                    "Where": [
-                        ", ".join(finding.places)
-                        + (", ..." if finding.count > len(finding.places) else "")
-                        for finding in report.findings
-                    ],
-                }
-            ),
-            hide_index=True,
-            key="grid-findings",
-            column_config={
-                "What": st.column_config.TextColumn(width="large"),
-                "Where": st.column_config.TextColumn(width="medium"),
-            },
-        )
+    findings.show(report.findings, "grid-findings")
 
 
 def decide(staged: StagedIntensity) -> bool:

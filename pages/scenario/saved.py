@@ -11,9 +11,8 @@ import carbonrouter_core as core
 from carbonrouter_core.scenario import FIELDS
 from carbonrouter_core.store.store import StoredText, open_store
 from carbonrouter_core.words import figures as fmt
-from pages.compare import choice
 from pages.scenario import form
-from pages.shared import state, stored
+from pages.shared import state, stored, ways
 from pages.shared.markdown import plain
 
 PRESET_WORDS = {
@@ -139,7 +138,7 @@ def _saved() -> None:
     actions.button("Load", on_click=_load, args=(saved,), key="scenario-load")
     actions.button("Duplicate", on_click=_duplicate, args=(saved,), key="scenario-duplicate")
     if actions.button("Compare with this one", key="scenario-compare"):
-        choice.open_with(name)
+        ways.compare_with(name)
     with actions.popover("Delete"):
         st.markdown(f"Delete **{plain(name)}**? The scenario on screen stays as it is.")
         st.button("Yes, delete it", on_click=_delete, args=(name,), key="scenario-delete")

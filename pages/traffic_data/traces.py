@@ -33,17 +33,11 @@ from carbonrouter_core.traces.importers.base import ImportOptions
 from carbonrouter_core.traces.report import TraceReport
 from carbonrouter_core.traces.schema import LONG_SESSION_TURNS
 from carbonrouter_core.words import figures as fmt
-from pages.shared import cache, controls, jobs, page, stored
+from pages.shared import cache, controls, findings, jobs, page, stored
 from pages.shared.markdown import plain
 
 PREVIEW_ROWS = 200
 OBSERVED = "trace-observed-for"
-KIND_NAMES = {
-    "refused": "Refused",
-    "unreadable": "Cannot be read",
-    "repaired": "Repaired",
-    "note": "Worth knowing",
-}
 
 
 # --- Asking ----------------------------------------------------------------------------------
@@ -122,17 +116,7 @@ def show_report(report: TraceReport) -> None:
         for guess in report.guesses:
             st.markdown(f"- {plain(guess)}")
         st.markdown(f"- {plain(_observed_sentence(report))}")
-    if report.findings:
-        st.markdown("**What was found**")
-        st.dataframe(
-            _findings(report),
-            hide_index=True,
-            key="trace-findings",
-            column_config={
-                "Where": st.column_config.TextColumn(width="medium"),
-                "What": st.column_config.TextColumn(width="large"),
-            },
-        )
+    findings.show(report.findings, "trace-findings")
 
 
 def _observed_sentence(report: TraceReport) -> str:
@@ -159,20 +143,6 @@ def _lengths(report: TraceReport) -> pd.DataFrame:
             }
         )
     return pd.DataFrame(rows)
-
-
-def _findings(report: TraceReport) -> pd.DataFrame:
-    return pd.DataFrame(
-        {
-            "": [KIND_NAMES[finding.kind] for finding in report.findings],
-            "What": [finding.reason for finding in report.findings],
-            "Rows": [finding.count for finding in report.findings],
-            "Where": [
-                ", ".join(finding.places) + (", ..." if finding.count > len(finding.places) else "")
-                for finding in report.findings
-            ],
-        }
-    )
 
 
 # --- Using a trace ---------------------------------------------------------------------------

@@ -4,7 +4,7 @@ what is measured or assumed and no choice here.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 from html import escape
@@ -21,8 +21,8 @@ from pages.shared.markdown import plain
 
 LOWEST: Any = "min"
 """As the value of a number input: its least value, and it cannot be emptied."""
-HERE = "scenario"
-"""Where these controls stand, beside those of the sidebar."""
+HERE, MORE = "scenario", "scenario-more"
+"""Where these controls stand, beside those of the sidebar; and those without a group."""
 
 
 @contextmanager
@@ -41,6 +41,7 @@ def draw() -> None:
     _caches()
     _quality_and_speed()
     _carbon()
+    _more()
 
 
 # --- Groups -----------------------------------------------------------------------------------
@@ -302,6 +303,37 @@ def _carbon() -> None:
         )
 
 
+def _more() -> None:
+    """Fields that no group draws, such as new ones, by their entry in the scenario."""
+    draft, default = state.draft(), core.Scenario()
+    rest = [
+        name
+        for name, value in draft.items()
+        if f"{HERE}_{name}" not in st.session_state and not isinstance(value, Mapping | tuple)
+    ]
+    if not rest:
+        return
+    with st.container(border=True):
+        st.html('<h2 class="cr-title">More choices</h2>')
+        for name in rest:
+            label = FIELDS[name]["meaning"].capitalize()
+            if isinstance(draft[name], bool):
+                st.toggle(label, **state.bound(MORE, name))
+            elif "choices" in FIELDS[name]:
+                st.selectbox(label, FIELDS[name]["choices"], **state.bound(MORE, name))
+            elif "low" in FIELDS[name]:
+                unit, value = FIELDS[name]["unit"], getattr(default, name)
+                _number(
+                    name,
+                    f"{label} ({unit})" if unit else label,
+                    "none" if value is None else "",
+                    step=1 if isinstance(value, int) else None,
+                    where=MORE,
+                )
+            else:
+                st.text_input(label, **state.bound(MORE, name))
+
+
 # --- Numbers ----------------------------------------------------------------------------------
 
 
@@ -313,6 +345,7 @@ def _number(
     scale: float = 1.0,
     step: float | None = None,
     help: str | None = None,
+    where: str = HERE,
 ) -> None:
     """A number of the scenario within its own limits; ``empty``: what none means, where it may."""
     limits = FIELDS[field]
@@ -333,7 +366,7 @@ def _number(
         format="%d" if kind is int else "%g",
         placeholder=empty or None,
         help=help,
-        **state.bound(HERE, field, to_widget, to_field),
+        **state.bound(where, field, to_widget, to_field),
     )
 
 

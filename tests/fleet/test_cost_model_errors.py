@@ -51,7 +51,7 @@ def test_the_shipped_errors_are_those_of_the_cost_model(
 def test_points_made_from_runs_are_met_but_for_the_context(points: pd.DataFrame) -> None:
     same = points[points.relation == "same runs"]
     energy = pd.read_csv(ROOT / "data" / "energy_points.csv")
-    assert len(same) == (energy.basis == "measured").sum() == 94
+    assert len(same) == 94 <= (energy.basis == "measured").sum()
     error = same.predicted / same.measured - 1
     assert error.abs().max() < 0.07
     short = same[same.model.str.startswith("Llama")]  # answers short enough for 400 tokens

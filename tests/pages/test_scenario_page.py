@@ -77,6 +77,7 @@ def test_a_newcomer_sees_every_choice_and_what_it_comes_to(open_real_page: OpenP
     assert f"<b>{fmt.percent(saving.value_percent)}</b> less CO2e" in words(app)
     assert "No difference from preset Paper" in words(app)
     assert words(app).count("Not a choice here.") == 5
+    assert "More choices" not in words(app)  # each field has its group
     kinds = "slider number_input radio selectbox multiselect date_input toggle text_input"
     keys = {widget.key for kind in kinds.split() for widget in app.get(kind)}
     by_parts = {"user_mix": "scenario_users_in", "gpu_regions": "", "pue_overrides": ""}

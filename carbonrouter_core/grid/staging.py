@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from carbonrouter_core.errors import IntensityError, ReadingError
+from carbonrouter_core.errors import IntensityError
 from carbonrouter_core.grid.importers import INTENSITY_IMPORTERS
 from carbonrouter_core.grid.importers.base import Fact, IntensityOptions, Rows
 from carbonrouter_core.grid.report import IntensityReport, SeriesSummary
@@ -28,7 +28,7 @@ from carbonrouter_core.grid.series import (
     utc_text,
 )
 from carbonrouter_core.progress import Progress, nobody_listens, part_of
-from carbonrouter_core.reading.files import Source
+from carbonrouter_core.reading.files import Source, reading_errors_as, sources_of
 from carbonrouter_core.reading.findings import MAX_PLACES, Findings
 from carbonrouter_core.reading.numbers import G_PER_KWH, Numbers, read_numbers
 from carbonrouter_core.reading.times import read_times, time_zone
@@ -90,26 +90,19 @@ def stage_intensity(
     report instead.
     """
     options = options or IntensityOptions()
-    labels = list(names) if names else [path.name for path in paths]
-    if not labels:
-        raise IntensityError("There is no file to import.")
-    sources = [
-        Source(path, label, number, len(labels) > 1)
-        for number, (path, label) in enumerate(zip(paths, labels, strict=True))
-    ]
     findings = Findings()
-    try:
+    with reading_errors_as(IntensityError):
         _check_options(options)
+        sources = sources_of(paths, names)
         importer, reason = INTENSITY_IMPORTERS.find(sources[0], format_id) or (
             INTENSITY_IMPORTERS["own"],
             "no other format is recognised",
         )
-        parts = []
-        for number, source in enumerate(sources):
-            part = part_of(progress, number / len(sources), 1 / len(sources))
-            parts.append(importer.read(source, findings, part))
-    except ReadingError as error:
-        raise IntensityError(str(error)) from error
+        share = 1 / len(sources)
+        parts = [
+            importer.read(source, findings, part_of(progress, source.number * share, share))
+            for source in sources
+        ]
     work = _Work(_joined(parts, sources), options, findings, own_zones)
     series = work.series()
     progress(1.0)

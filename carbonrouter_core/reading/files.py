@@ -9,7 +9,7 @@ import csv
 import json
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
@@ -20,7 +20,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from carbonrouter_core.errors import ReadingError
+from carbonrouter_core.errors import InputError, ReadingError
 from carbonrouter_core.progress import Progress, nobody_listens
 from carbonrouter_core.reading.json_lists import ListLines
 
@@ -199,6 +199,33 @@ class Source:
                 progress(done / total)
         except (pa.ArrowException, OSError) as error:
             raise self.error(f"the Parquet table is damaged: {_first_line(error)}") from error
+
+
+def sources_of(paths: Sequence[Path], names: Sequence[str] | None = None) -> list[Source]:
+    """The files of an import; a folder stands for the files in it, by name.
+
+    ``names``: what the files are called, where their paths do not say. Raises
+    :class:`ReadingError` where there is no file.
+    """
+    files: list[tuple[Path, str]] = []
+    for path, name in zip(paths, names or [path.name for path in paths], strict=True):
+        if path.is_dir():
+            inside = sorted(p for p in path.iterdir() if p.is_file() and p.name[0] != ".")
+            files += [(file, file.name) for file in inside]
+        else:
+            files.append((path, name))
+    if not files:
+        raise ReadingError("There is no file to import.")
+    return [Source(path, name, i, len(files) > 1) for i, (path, name) in enumerate(files)]
+
+
+@contextmanager
+def reading_errors_as(error: type[InputError]) -> Iterator[None]:
+    """In the block, a :class:`ReadingError` is raised as ``error``, of what the file holds."""
+    try:
+        yield
+    except ReadingError as cause:
+        raise error(str(cause)) from cause
 
 
 Broken = Callable[[int, str], None]

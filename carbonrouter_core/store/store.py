@@ -35,8 +35,8 @@ from carbonrouter_core.progress import Progress, nobody_listens
 from carbonrouter_core.reading.database import Users, connect, quiet
 from carbonrouter_core.traces.builtin import BUILTIN_TRACES
 from carbonrouter_core.traces.loading import trace_from_table
-from carbonrouter_core.traces.schema import Trace
-from carbonrouter_core.traces.staging import CANONICAL, Staged
+from carbonrouter_core.traces.schema import CANONICAL, Trace
+from carbonrouter_core.traces.staging import Staged
 from carbonrouter_core.words.names import unknown
 
 FILE_NAME = "carbonrouter.duckdb"

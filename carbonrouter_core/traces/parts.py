@@ -15,8 +15,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from carbonrouter_core.errors import InputError, TraceError
-from carbonrouter_core.traces.schema import Trace
-from carbonrouter_core.traces.staging import CANONICAL, Staged
+from carbonrouter_core.traces.schema import CANONICAL, Trace
+from carbonrouter_core.traces.staging import Staged
 
 SESSIONS_PER_PART = 20_000
 """About 130,000 chat turns: some 100 MB in a worker, and tasks of seconds."""

@@ -10,12 +10,38 @@ from itertools import compress
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 from carbonrouter_core.errors import TraceError
 
 LONG_SESSION_TURNS = 30
 """Sessions with more turns than this are reported apart as long sessions."""
 
+CANONICAL = pa.schema(
+    [
+        ("session", pa.string()),
+        ("turn", pa.int32()),
+        ("t_s", pa.float64()),
+        ("start_s", pa.float64()),
+        ("start_utc", pa.timestamp("us")),
+        ("new_prompt_tokens", pa.int64()),
+        ("history_tokens", pa.int64()),
+        ("output_tokens", pa.int64()),
+        ("cached_tokens_observed", pa.int64()),
+        ("served_model", pa.string()),
+        ("served_region", pa.string()),
+        ("user_region", pa.string()),
+        ("difficulty", pa.float64()),
+    ]
+)
+"""The canonical schema of a trace: one row a turn, sessions together and in order.
+
+Source: docs/design.md, section 6.
+
+At most one of ``t_s`` (since the session's start), ``start_s`` (since the window's start) and
+``start_utc`` (UTC, though its type does not say so) is filled; observed columns, user region and
+difficulty may be null. There is no text.
+"""
 
 _BY_TURN = (
     "new_prompt_tokens",

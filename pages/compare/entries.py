@@ -1,4 +1,4 @@
-"""What page Compare sets side by side: policies on one scenario, or scenarios under one policy."""
+"""Entries of page Compare: policies on one scenario, or scenarios under one policy."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ SYMBOLS = ("circle", "square", "diamond", "triangle-up", "triangle-down", "penta
 
 @dataclass(frozen=True)
 class Results:
-    """What is shown of one policy on one scenario; small, while the replay itself is dropped."""
+    """Figures of one policy on one scenario; the replay itself is not kept."""
 
     figures: Mapping[str, float]
     by: Mapping[str, pd.DataFrame]
@@ -40,12 +40,12 @@ class Results:
     traffic: str
     """Hash of the trace: equal ones have the same sessions."""
     optimum_label: str
-    """What the hindsight optimum may be called here: it is not always proven to be the least."""
+    """Name of the hindsight optimum in this scenario: it is not always proven to be the least."""
 
 
 @dataclass(frozen=True)
 class Entry:
-    """One of the things compared: what it is called, how it is drawn, what it comes to."""
+    """A policy on a scenario: its name, how it is drawn, and its results."""
 
     name: str
     short: str
@@ -58,7 +58,7 @@ class Entry:
 
     @property
     def bound(self) -> bool:
-        """Whether it knows or gets what no router can."""
+        """Whether it is a bound: no router can know the future or move for free."""
         policy = core.POLICIES[self.policy_id]
         return policy.knows_future or policy.free_history
 

@@ -123,7 +123,7 @@ def trade_off(
 
 
 def _padded(values: Sequence[float], share: float) -> list[float]:
-    """Ends of an axis around ``values``; what hardly differs is not blown up to fill it."""
+    """Ends of an axis around ``values``; small differences do not fill the axis."""
     known = [value for value in values if fmt.known(value)] or [0.0]
     low, high = min(known), max(known)
     span = max(high - low, LEAST_SPAN * abs(high)) or 1.0

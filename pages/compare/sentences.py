@@ -19,7 +19,7 @@ NOTHING = (
 )
 WAIT_MEANS = ("ttft_ms_mean", "latency_ms_mean")
 SAME_WAIT = 0.005
-"""Waits that differ by less than this share are told as equal."""
+"""Waits that differ by less than this share count as equal."""
 JAIN = (
     "Jain index: 1 where users of all regions get the same, lower the less even it is. The gap is "
     "between the best and the worst served region."
@@ -85,7 +85,7 @@ def _points(points: float) -> str:
 
 
 def sureness(entry: Entry, reference: Entry, scale: Scale) -> str:
-    """How sure the difference is, or why that cannot be told."""
+    """How sure the difference is, or why that is not known."""
     saving = entries.saving(entry, reference)
     if scale.per_turns:
         return (

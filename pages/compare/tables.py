@@ -17,13 +17,13 @@ from pages.shared import state, tables
 
 @dataclass(frozen=True)
 class Column:
-    """A figure of the table: its head, its text, and how a difference is told."""
+    """A figure of the table: its head, its text, and how a difference is written."""
 
     head: str
     value: Callable[[Entry], float]
     text: Callable[[float], str]
     points: bool = False
-    """Told in points of itself rather than in percent."""
+    """The difference is in points, not in percent."""
     times: float = 1.0
     """What a difference in points is multiplied by."""
     slowest: str = ""

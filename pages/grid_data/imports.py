@@ -40,7 +40,7 @@ def ask_what_is_not_said() -> tuple[str | None, IntensityOptions]:
                 "Format",
                 ["", *INTENSITY_IMPORTERS],
                 format_func=lambda name: (
-                    INTENSITY_IMPORTERS[name].label if name else "Told by the content"
+                    INTENSITY_IMPORTERS[name].label if name else "Found from the content"
                 ),
                 key="grid-format",
             )

@@ -1,4 +1,4 @@
-"""FairCarbon in both readings of its abstract: what is saved against each, and how sure that is."""
+"""FairCarbon's abstract can be read in two ways: the saving against each, with its interval."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ COMPARED_FIGURES = {
 
 
 def draw(shown: page.Page) -> None:
-    """Keeping the present run, and those that are kept."""
+    """The form that keeps the present run, and the list of stored runs."""
     st.html('<h2 class="cr-title">Runs that are kept</h2>')
     page.note(
         "A run remembers its scenario, figures and decisions, and what they were computed from, so "

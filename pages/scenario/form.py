@@ -1,5 +1,5 @@
-"""The form of page Scenario: every choice, in the order people think of them, and beside each group
-what is measured or assumed and no choice here.
+"""The form of page Scenario: every choice, by subject, and beside each group what is measured or
+assumed.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def _traffic() -> None:
         "The same conversations are sent through every router.",
         "Measured: how many tokens each turn of the data set reads and writes, and in which order; "
         "for coding agents also the pauses. Drawn, with the seed: when a conversation starts, "
-        "where its user is and, for chat, the pauses, which its source does not tell.",
+        "where its user is and, for chat, the pauses, which are not in its source.",
     ):
         left, right = st.columns(2, gap="medium")
         with left:
@@ -79,8 +79,8 @@ def _traffic() -> None:
             _number(
                 "seed",
                 "Seed",
-                help="Equal seeds draw equal starts, users and pauses. Another seed tells how much "
-                "hangs on the draw.",
+                help="Equal seeds draw equal starts, users and pauses. Another seed shows how "
+                "much depends on the draw.",
                 step=1,
             )
 
@@ -220,7 +220,7 @@ def _caches() -> None:
                 "concurrency",
                 "Conversations answered together on one machine, at most",
                 help="More of them share the energy of each step, and each waits longer. Where "
-                "memory holds fewer, fewer it is: see the table of what runs where.",
+                "memory holds fewer, that number counts: see the table of what runs where.",
                 step=8.0,
             )
 

@@ -58,7 +58,7 @@ def _presets() -> None:
 
 
 def _draft_is_wrong() -> bool:
-    """Whether the draft is not the scenario: it could not be made into one."""
+    """Whether the draft makes no valid scenario, so that the last valid one still applies."""
     return any(getattr(state.current(), name) != value for name, value in state.draft().items())
 
 

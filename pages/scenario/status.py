@@ -34,7 +34,7 @@ def draw(shown: page.Page) -> None:
 
 
 def _problems(shown: page.Page) -> list[Problem]:
-    """Why the choices cannot be run: what no scenario can be made of, else all that is wrong."""
+    """Why the choices cannot be run: invalid values first, else all errors."""
     if shown.problem:
         return [Problem("", shown.problem)]
     return list(problems(shown.scenario, core.load_catalog()))

@@ -33,17 +33,17 @@ MEANING = {
 }
 HALVES = {"test": "those nothing was learned from", "all": "all of them"}
 SAMPLE_TURNS = 8_000
-"""Turns of a sample, about: a few seconds for all inputs at two values each."""
+"""About this many turns in a sample: all inputs at two values take a few seconds."""
 ALL_TURNS = 100_000
-"""Up to so many turns all sessions are asked for at first: a sample of the built-in chats can
-say 42 % where all of them say 31 %, and all inputs at two values take half a minute at most."""
+"""Traces of at most this many turns start with all sessions. A sample of the built-in chats can
+say 42 % where all of them say 31 %; all inputs at two values take half a minute at most."""
 DRAWS = (50, 100, 200, 500)
 FIRST_SECOND = "quality_floor"
 KEY = "sensitivity"
 
 
 def choose(shown: page.Page) -> Study | None:
-    """What the choices ask; None, with the reason shown, where they ask nothing that can run."""
+    """The study that the choices describe; None, with the reason shown, if it cannot run."""
     with st.container(key="sensitivity-choice"):
         kind = choices.segments(st, "Question", KINDS, f"{KEY}-kind", studies.TORNADO)
         page.note(MEANING[kind])

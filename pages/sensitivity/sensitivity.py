@@ -1,4 +1,4 @@
-"""Sensitivity: what the saving hangs on, where it turns, and how sure its factors are."""
+"""Sensitivity: what the saving depends on, where it ends, and how sure its factors are."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from pages.shared import cache, page, studies
 
 JOB = "sensitivity-job"
 EMPTY = (
-    "Every saving rests on choices and on measured factors. Here you see which of them it hangs "
-    "on. Press <b>Run</b>: it takes some seconds, longer for a large trace, where a sample of the "
-    "conversations shows what to look for before all of them are run."
+    "Every saving rests on choices and on measured factors. Here you see which of them matter "
+    "most. Press <b>Run</b>: it takes some seconds. A large trace takes longer: run a sample of "
+    "the conversations first."
 )
 
 

@@ -1,4 +1,4 @@
-"""Choosing a conversation by what makes it interesting, and whom to compare with.
+"""Choosing a conversation, and the policy to compare with.
 
 The choice is kept in the session of the browser tab, so that it outlives its widgets, which are
 not there while presenting or on another page.
@@ -73,8 +73,8 @@ def _last_session(table: pd.DataFrame) -> int:
 
 
 def policies(shown: Page) -> list[str]:
-    """Whom the router can be compared with, FairCarbon first; a log that says how its turns were
-    served too.
+    """The policies that the router can be compared with, FairCarbon first. A log that says how its
+    turns were served is among them.
     """
     trace = cache.prepared(shown.scenario).placed.trace
     logged = [AS_SERVED.id] if has_served(trace) else []

@@ -28,7 +28,7 @@ from pages.shared.maps import LAND, mercator_y
 
 FRONT_END = Path(__file__).parent / "session_player"
 
-# Colours of deployments, told apart on a light and on a dark page; each at least 3:1 there.
+# Colours of deployments, distinct on a light and on a dark page; each at least 3:1 there.
 DEPLOYMENTS_LIGHT = ("#0072B2", "#B2457F", "#7A7A1F", "#8C510A", "#5E3C99", "#1F8A80", "#C04000")
 DEPLOYMENTS_DARK = ("#56B4E9", "#E08CBB", "#C9C94A", "#E0A458", "#B39DDB", "#66CDBF", "#FF8A5B")
 

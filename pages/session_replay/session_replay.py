@@ -30,7 +30,7 @@ def draw(shown: page.Page) -> None:
 
 
 def turn_tables(stories: tuple[Story, Story]) -> None:
-    """Every turn as a table, for those who would rather read, or take it away."""
+    """Every turn as a table, to read or to download."""
     story = stories[0]
     title = "All turns"
     if len(story) < story.turns_in_all:

@@ -28,11 +28,11 @@ WHY_LOOKAHEAD = (
 )
 
 SMALL_PART = 0.02
-"""Parts whose change is under this share of the total are not worth a word in the answer."""
+"""Parts whose change is under this share of the total are not named in the answer."""
 
 
 def headline(saving: core.Interval) -> tuple[str, str]:
-    """The figure for the back of the room, and the words beside it."""
+    """The large figure, and the words beside it."""
     value = saving.value_percent
     if not fmt.known(value):
         return fmt.NOT_AVAILABLE, "no saving can be given: FairCarbon emits nothing here"
@@ -84,7 +84,7 @@ def confidence(saving: core.Interval, saving_long: core.Interval, sessions: floa
 
 
 def evidence(saving_test: core.Interval) -> str:
-    """The saving where nothing can have been learned by heart; empty where there is none."""
+    """The saving on sessions that the router did not learn from; empty where there is none."""
     if not fmt.known(saving_test.value_percent):
         return ""
     return f"{answer.TEST_HALF}: <b>{answer.with_interval(*saving_test)}</b>."
@@ -117,7 +117,7 @@ def source(summary: pd.DataFrame, router: str) -> str:
 
 
 def electricity(summary: pd.DataFrame, router: str) -> str:
-    """The saving as a grid person reads it: kilowatt-hours, and grams in each."""
+    """The saving as electricity: kilowatt-hours, and the carbon of each."""
     ours, theirs = summary.loc[router], summary.loc[core.BASELINE]
 
     def intensity(row: pd.Series) -> float | None:
@@ -190,7 +190,7 @@ def hero_html(
     router: str,
     unmet: Sequence[str] = (),
 ) -> str:
-    """The head of the page. ``unmet``: what the scenario demands and could not be had."""
+    """The head of the page. ``unmet``: limits of the scenario that some turns do not meet."""
     figure, words = headline(saving)
     confident = confidence(saving, saving_long, summary["sessions"].max())
     value = saving.value_percent
@@ -210,7 +210,7 @@ def hero_html(
 
 
 def tail(by_length: pd.DataFrame) -> str:
-    """How much of the carbon a few long sessions hold: what the saving hangs on."""
+    """How much of the carbon a few long sessions hold: the saving depends on them."""
     long = by_length[by_length["turns_per_session"] == "> 30"]
     if long.empty:
         return "No session of this workload has over 30 turns, where routing matters most."
@@ -219,7 +219,7 @@ def tail(by_length: pd.DataFrame) -> str:
     return (
         f"Sessions over 30 turns are {fmt.percent(100 * longest['sessions'] / sessions)} of all "
         f"sessions and {fmt.percent(100 * longest['share_of_baseline_carbon'], 0)} of "
-        "FairCarbon's carbon." + (" The overall figure hangs on these few." if rare else "")
+        "FairCarbon's carbon." + (" The overall figure depends on these few." if rare else "")
     )
 
 
@@ -257,5 +257,6 @@ def _possible(
         "proven that nothing emits less"
     )
     if scenario.latency_ceiling_ms is not None:
-        return f"{text}."  # what is fast enough hangs on the cache: free migration is no bound
+        # Which candidates are fast enough depends on the cache, so free migration is no bound.
+        return f"{text}."
     return f"{text}; less than free migration, {mass.text(carbon_g['free-migration'])}, cannot be."

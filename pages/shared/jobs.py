@@ -89,7 +89,7 @@ class Status:
 
     @property
     def ended(self) -> bool:
-        """Whether the job is over, in whichever way."""
+        """Whether the job is over: done, stopped or failed."""
         return self.phase not in (Phase.RUNNING, Phase.STOPPING)
 
     @property

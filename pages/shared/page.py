@@ -143,7 +143,7 @@ def problem(title: str, message: str) -> None:
 
 
 def note(*sentences: str) -> None:
-    """Small print under a figure. Only words of our own: ``sentences`` may hold markup."""
+    """Small print under a figure. ``sentences`` are HTML: no text of the user."""
     if sentences:
         st.html(f'<p class="cr-note">{" ".join(sentences)}</p>')
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import streamlit as st
 
 STEPS_PX = (640, 1270)
-"""Widths up to which a window is told; as in the style sheets."""
+"""Widths at which the layout changes, as in the style sheets."""
 
 _probe = st.components.v2.component(
     "carbonrouter_window_width",

@@ -49,7 +49,7 @@ def ask_what_is_not_said() -> tuple[str | None, ImportOptions]:
         chosen = st.selectbox(
             "Format",
             ["", *IMPORTERS],
-            format_func=lambda name: IMPORTERS[name].label if name else "Told by the content",
+            format_func=lambda name: IMPORTERS[name].label if name else "Found from the content",
             key="trace-format",
         )
         regions = core.load_catalog().regions

@@ -86,7 +86,7 @@ class Gpu:
 
 @dataclass(frozen=True)
 class Region:
-    """A site: where it stands, on which grid, and how much of its power reaches the servers."""
+    """A site: its place, its grid zone, and its power usage effectiveness (PUE)."""
 
     region: str
     city: str
@@ -160,7 +160,7 @@ class OwnEntry(NamedTuple):
     row: str
     """File and line."""
     sha256: str
-    """Of its figures: equal for equal figures, whatever file they are from."""
+    """Of its figures alone: equal figures have equal hashes, from any file."""
 
     def __str__(self) -> str:
         return f"{self.kind} {self.name} ({self.row}, SHA-256 {self.sha256[:12]})"

@@ -129,7 +129,7 @@ def replica_batch(
 def decode_energy_at(batch: float, batches: np.ndarray, j_per_token: np.ndarray) -> float:
     """e_d(B): decode energy per output token, log-log between the measured batches.
 
-    Below the smallest it goes as 1/B: the weights are read once a step whatever the batch.
+    Below the smallest it goes as 1/B: the weights are read once a step for any batch.
     """
     if batch < batches[0]:
         return float(j_per_token[0] * batches[0] / batch)

@@ -94,7 +94,7 @@ class Fleet(NamedTuple):
 
 @dataclass(frozen=True)
 class Replica:
-    """What one pair comes to on this trace; shown to the user."""
+    """Figures of one pair on this trace; shown to the user."""
 
     model: str
     gpu: str
@@ -156,10 +156,11 @@ def build_deployments(
     contexts: Mapping[int, float],
     user_regions: Sequence[str],
 ) -> Deployments:
-    """The candidates of ``scenario`` for a trace of which ``contexts`` are known: its mean
-    context in tokens by context window.
+    """The candidates of ``scenario`` for a trace.
 
-    Raises :class:`ScenarioError` for a choice that cannot be run, naming what to change.
+    ``contexts``: the mean context of the trace in tokens, for each context window of the models.
+
+    Raises :class:`ScenarioError` for a choice that cannot be run, with what to change.
     A model without energy points for one of the GPU types is left out there, with a warning.
     """
     models, gpus, regions = _chosen(scenario, catalog, user_regions)
@@ -243,7 +244,7 @@ def build_deployments(
 
 
 def no_gpu(region: Region) -> str:
-    """What is told of a region without any of the chosen GPU types."""
+    """The error for a region without any of the chosen GPU types."""
     return (
         f"Region {region.region} ({region.city}) has none of the chosen GPU types; "
         "make one available there (gpu_regions) or leave the region out."
@@ -251,7 +252,7 @@ def no_gpu(region: Region) -> str:
 
 
 def no_energy(model: Model) -> str:
-    """What is told of a model that was measured on none of the chosen GPU types."""
+    """The error for a model without energy points for any of the chosen GPU types."""
     return (
         f"{model.model} has no energy points for any chosen GPU type; "
         "choose another GPU type or leave the model out."
@@ -271,7 +272,7 @@ class ContextSum(NamedTuple):
 
     def plus(self, other: ContextSum) -> ContextSum:
         """The sums over both."""
-        return ContextSum(*(one + two for one, two in zip(self, other, strict=True)))
+        return ContextSum(*(mine + theirs for mine, theirs in zip(self, other, strict=True)))
 
     @property
     def mean(self) -> float:
@@ -321,7 +322,7 @@ def _chosen(
 
 
 def no_round_trip(user_region: str, region: str) -> str:
-    """What is told of two regions without a round-trip time."""
+    """The error for two regions without a round-trip time."""
     return f"There is no round-trip time from {user_region} to {region}; add it to the table."
 
 

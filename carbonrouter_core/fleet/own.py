@@ -221,7 +221,7 @@ def entry_from_json(kind: str, text: str) -> Entry:
 
 
 def sha256_of(entry: Entry) -> str:
-    """SHA-256 of the figures of an entry, whatever file they are from."""
+    """SHA-256 of the figures of an entry, without file and line."""
     return hashlib.sha256(
         entry_to_json(dataclasses.replace(entry, own_row="")).encode()
     ).hexdigest()

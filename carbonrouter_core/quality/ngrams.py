@@ -5,7 +5,7 @@ joined by a space. An n-gram counts in column |h| mod 2^15 with the sign of h, i
 a signed 32-bit number, so that collisions cancel on average (Weinberger et al. 2009,
 arXiv:0902.2206). Same as scikit-learn's ``HashingVectorizer``.
 
-Texts are read as UTF-8 wherever they lie: as pieces ``data[start:stop]`` of one array of bytes.
+Texts are UTF-8. They are read without a copy, as pieces ``data[start:stop]`` of an array of bytes.
 """
 
 from __future__ import annotations
@@ -48,13 +48,13 @@ def hashed_ngram_counts(text: str) -> tuple[IntArray, IntArray]:
     used = _add_text(data, ends[:1], ends[1:], 0, 1, lower_case(), counts, columns)
     if used < 0:
         return hashed_ngram_counts(text.lower())
-    found = np.sort(columns[:used])
-    count = counts[found].astype(np.int64) >> 1
-    return found[count != 0].astype(np.int64), count[count != 0]
+    touched = np.sort(columns[:used])
+    count = counts[touched].astype(np.int64) >> 1
+    return touched[count != 0].astype(np.int64), count[count != 0]
 
 
 def weigh_texts(texts: Sequence[str], weights: FloatArray) -> FloatArray:
-    """w . x/|x| of each text, x its counts and w ``weights``; NaN for one without a word.
+    """w . x/|x| of each text, x its counts and w ``weights``; NaN for a text without a word.
 
     ``weights`` has shape (HASH_COLUMNS,); the result (len(texts),).
     """
@@ -73,20 +73,20 @@ def weigh_pieces(
     end_piece: IntArray,
     weights: FloatArray,
 ) -> FloatArray:
-    """As :func:`weigh_texts`, of texts that lie in pieces in UTF-8 (surrogates let through).
+    """As :func:`weigh_texts`, for texts in pieces of UTF-8; lone surrogates are accepted.
 
-    Piece j is ``data[starts[j]:stops[j]]``; text i is the pieces ``first_piece[i]`` up to, and
-    without, ``end_piece[i]``, with a line break between them. Texts may share pieces.
+    Piece j is ``data[starts[j]:stops[j]]``. Text i consists of the pieces from ``first_piece[i]``
+    to ``end_piece[i] - 1``, with a line break between them. Texts may share pieces.
     """
-    found = np.empty(len(first_piece))
+    weighed = np.empty(len(first_piece))
     odd = np.zeros(len(first_piece), np.bool_)
     pieces = (data, starts, stops, first_piece, end_piece)
-    _weigh(*pieces, lower_case(), weights, *_counters(), found, odd)
+    _weigh(*pieces, lower_case(), weights, *_counters(), weighed, odd)
     for i in np.flatnonzero(odd):
         own = range(first_piece[i], end_piece[i])
         text = b"\n".join(data[starts[j] : stops[j]].tobytes() for j in own)
-        found[i] = weigh_texts([text.decode("utf-8", "surrogatepass").lower()], weights)[0]
-    return found
+        weighed[i] = weigh_texts([text.decode("utf-8", "surrogatepass").lower()], weights)[0]
+    return weighed
 
 
 def murmurhash3(data: bytes, seed: int = 0) -> int:
@@ -95,12 +95,12 @@ def murmurhash3(data: bytes, seed: int = 0) -> int:
 
 
 def encoded(text: str) -> ByteArray:
-    """The UTF-8 bytes of a text; a lone surrogate, which only parts words, is let through."""
+    """The UTF-8 bytes of a text; a lone surrogate is accepted, and separates words."""
     return np.frombuffer(text.encode("utf-8", "surrogatepass"), np.uint8)
 
 
 def _counters() -> tuple[Array, Array]:
-    """What :func:`_add_text` counts in: see there."""
+    """The arrays ``counts`` and ``columns`` of :func:`_add_text`."""
     return np.zeros(HASH_COLUMNS, np.int32), np.empty(HASH_COLUMNS + 1, np.int32)
 
 
@@ -108,8 +108,8 @@ def _counters() -> tuple[Array, Array]:
 def lower_case() -> npt.NDArray[np.int32]:
     """The lower-cased character of each character; 0 where it is no word character.
 
-    -1 for the few whose lower case is for Python to find: it is another one at the end of a word
-    (a capital sigma), two characters (a dotted capital I), or takes more bytes.
+    -1 for the few characters that Python must lower: the lower case depends on the place in the
+    word (a capital sigma), is two characters (a dotted capital I), or takes more bytes.
     """
     table = np.zeros(_CHARACTERS, np.int32)
     every = "".join(map(chr, range(_CHARACTERS)))
@@ -196,10 +196,10 @@ def _weigh(
     weights: FloatArray,
     counts: Array,
     columns: Array,
-    found: FloatArray,
+    weighed: FloatArray,
     odd: Array,
 ) -> None:
-    """Fill ``found``; ``odd``: texts with a character whose lower case Python must find."""
+    """Fill ``weighed``, and mark in ``odd`` the texts with a character that Python must lower."""
     for i in range(first_piece.size):
         first, end = first_piece[i], end_piece[i]
         used = _add_text(data, starts, stops, first, end, lower, counts, columns)
@@ -211,7 +211,7 @@ def _weigh(
             counts[column] = 0
             product += count * weights[column]
             squares += count * count
-        found[i] = product / math.sqrt(squares) if squares > 0.0 else math.nan
+        weighed[i] = product / math.sqrt(squares) if squares > 0.0 else math.nan
 
 
 @_jit
@@ -227,10 +227,11 @@ def _add_text(
 ) -> int:
     """Count the n-grams of a text, and list their ``columns``.
 
-    ``counts``, all zero before, holds twice the count plus one in each column that was touched,
-    so that one that comes back to zero is not listed again. Returns how many are listed, in the
-    order in which they came up; -1, with nothing counted, where Python must lower the text.
-    Each character goes at once into the hash of its word and into that of the pair it ends.
+    ``counts`` must be zero at first. A column with n-grams gets twice the count plus one, so that
+    a column whose count returns to zero is not listed a second time. Returns the number of listed
+    columns, which are in the order of the text. If Python must lower the text, returns -1 and
+    counts nothing. Each character is added to the hash of its word and of the pair that the word
+    ends.
     """
     used = 0
     characters = 0  # of the open word
@@ -269,7 +270,7 @@ def _count(hashed: int, counts: Array, columns: Array, used: int) -> int:
     signed = np.int64(hashed)
     column = abs(signed) & (HASH_COLUMNS - 1)
     before = counts[column]
-    # without a branch, which could not be foretold: what is written too much is written over
+    # no branch, since it could not be predicted: a superfluous entry is overwritten by the next
     new = before == 0
     columns[used] = column
     counts[column] = before + (2 if signed >= 0 else -2) + new
@@ -278,7 +279,7 @@ def _count(hashed: int, counts: Array, columns: Array, used: int) -> int:
 
 @_jit
 def _encoded(letter: int) -> tuple[int, int]:
-    """The UTF-8 bytes of a character, little-endian, and how many bits those are."""
+    """The UTF-8 bytes of a character, little-endian, and the number of bits."""
     if letter < 0x80:
         return letter, 8
     last = (0x80 | (letter & 0x3F)) << 8
@@ -292,7 +293,7 @@ def _encoded(letter: int) -> tuple[int, int]:
 
 @_jit
 def _character(data: ByteArray, i: int) -> tuple[int, int]:
-    """The character that begins at byte ``i`` of valid UTF-8, and its bytes."""
+    """The character that begins at byte ``i`` of valid UTF-8, and its number of bytes."""
     first = int(data[i])
     if first < 0x80:
         return first, 1

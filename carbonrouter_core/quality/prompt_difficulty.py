@@ -17,13 +17,13 @@ from carbonrouter_core.quality.item_response import FloatArray, QualityFit, read
 from carbonrouter_core.quality.ngrams import ByteArray, IntArray, weigh_pieces, weigh_texts
 
 SHORT_PROMPT_CHARACTERS = 80
-"""A prompt shorter than this says too little alone; it is read after the prompt before it."""
+"""A shorter prompt says too little alone; it is read together with the prompt before it."""
 
 
 def difficulty_of_prompts(prompts: Sequence[str]) -> FloatArray:
     """Difficulty [logit] of each prompt of one session, in order; shape (len(prompts),).
 
-    Short prompts are read after the one before them: see :func:`text_of_prompt`.
+    Short prompts are read together with the prompt before: see :func:`text_of_prompt`.
     """
     before = (None, *prompts)
     return difficulty_of_texts(list(map(text_of_prompt, prompts, before)))
@@ -33,7 +33,7 @@ def text_of_prompt(prompt: str, previous_prompt: str | None = None) -> str:
     """The text by which a prompt's difficulty is read.
 
     A prompt under 80 characters ("go on", "and in French?") is joined, by a newline, to the
-    session's previous prompt as it was sent: that one alone, whatever it was itself joined to.
+    session's previous prompt as it was sent, even if that prompt was itself joined to another.
     """
     if previous_prompt is None or len(prompt) >= SHORT_PROMPT_CHARACTERS:
         return prompt

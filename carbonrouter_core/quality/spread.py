@@ -29,7 +29,7 @@ def difficulty_spread(difficulty: npt.ArrayLike, session_index: npt.ArrayLike) -
     shape (turns,). rho is the intraclass correlation of one-way analysis of variance for groups
     of unequal size, (MSB - MSW) / (MSB + (n0 - 1) MSW) (Donner 1986, "A review of inference
     procedures for the intraclass correlation coefficient in the one-way random effects model");
-    it is 0 where one turn a session, or a single session, leaves nothing to compare.
+    it is 0 if no session has two turns, or if there is a single session.
     """
     b = np.asarray(difficulty, float)
     session = np.asarray(session_index)

@@ -40,7 +40,7 @@ def stored_entries() -> tuple[tuple[str, str], ...]:
 
 @lru_cache(maxsize=4)
 def _read(store: Store, path: Path, changes: int) -> tuple[tuple[str, str], ...]:
-    """``changes`` tells the state of the store that was read from later ones."""
+    """``changes`` makes the cache read again after a write."""
     if NAME not in store.table_names(KIND):
         return ()
     table, _ = store.load_table(KIND, NAME)

@@ -110,6 +110,34 @@ class Findings:
         return tuple(self._guesses)
 
 
+@dataclass(frozen=True)
+class RowFindings:
+    """Findings about numbered rows: row n stands at ``places[n]``.
+
+    Rows are given as their numbers or as a mask; for none, there is no finding.
+    """
+
+    findings: Findings
+    places: np.ndarray
+
+    def _add(self, kind: Kind, reason: str, rows: np.ndarray) -> None:
+        places = self.places[rows]
+        if len(places):
+            self.findings.add(kind, reason, places[:MAX_PLACES].tolist(), len(places))
+
+    def refuse(self, reason: str, rows: np.ndarray) -> None:
+        """Count rows that are wrong."""
+        self._add("refused", reason, rows)
+
+    def repair(self, reason: str, rows: np.ndarray) -> None:
+        """Count rows that are changed."""
+        self._add("repaired", reason, rows)
+
+    def note(self, reason: str, rows: np.ndarray) -> None:
+        """Count rows that the user should know something about."""
+        self._add("note", reason, rows)
+
+
 @dataclass(frozen=True, kw_only=True)
 class FileReport:
     """What the validation reports of all kinds of files have in common.

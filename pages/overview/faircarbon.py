@@ -16,14 +16,14 @@ FULL_PROMPT = "faircarbon-full-prompt"
 HEADS = ("All sessions", "Over 30 turns", "Half not learned from")
 WORDS = {
     core.BASELINE: "looks at the new question alone",
-    FULL_PROMPT: "the kinder reading: reckons with reading the whole conversation, everywhere",
+    FULL_PROMPT: "the more favourable reading: counts reading the whole conversation, everywhere",
 }
 Savings = tuple[core.Interval, core.Interval, core.Interval]
-"""Of all sessions, of those over 30 turns, and of the half that nothing was learned from."""
+"""Of all sessions, of sessions over 30 turns, and of the half that nothing was learned from."""
 
 
 @st.cache_resource(max_entries=cache.MAX_FIGURES, show_spinner=False)
-def _kinder(
+def _savings_against_full_prompt(
     scenario_key: str, router: str, _known: core.Comparison, _progress: Progress
 ) -> Savings:
     full = core.run_policy(_known.prepared, FULL_PROMPT, _progress)
@@ -36,16 +36,16 @@ def _kinder(
 
 
 def draw(shown: page.Page, figures: cache.Overview) -> None:
-    """Both readings as a table, and why the default is the default."""
-    usual = (figures.saving, figures.saving_long, figures.saving_test)
+    """Both readings as a table, and why look-ahead is the default."""
+    question_alone = (figures.saving, figures.saving_long, figures.saving_test)
     known = cache.comparison(shown.scenario, shown.router)
     key = cache.key_of(shown.scenario)
-    kinder = jobs.wait(
+    full_prompt = jobs.wait(
         ("readings", key, shown.router),
         cache.replaying([FULL_PROMPT]),
-        partial(_kinder, key, shown.router, known),
+        partial(_savings_against_full_prompt, key, shown.router, known),
     )
-    st.html(html({core.BASELINE: usual, FULL_PROMPT: kinder}, shown.router))
+    st.html(html({core.BASELINE: question_alone, FULL_PROMPT: full_prompt}, shown.router))
     if shown.router == cache.ROUTERS[0]:
         page.note(answer.WHY_LOOKAHEAD)
 

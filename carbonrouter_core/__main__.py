@@ -1,82 +1,8 @@
-"""The command line: ``python -m carbonrouter_core``.
+"""``python -m carbonrouter_core`` runs the command line (:mod:`.cli.main`)."""
 
-Exit codes: 0 done; 2 bad input, with one line on standard error that says what to change.
-"""
-
-from __future__ import annotations
-
-import argparse
-import os
 import sys
-from collections.abc import Sequence
-from typing import Any
 
-from carbonrouter_core import __version__
-from carbonrouter_core.cli import (
-    compare,
-    gate_curve,
-    importing,
-    observed,
-    own_catalog,
-    plan,
-    report,
-    reproduce,
-    runs,
-    split,
-    sweep,
-    traces,
-    validate,
-    windows,
-    zones,
-)
-from carbonrouter_core.errors import CarbonRouterError, InputError
-
-COMMANDS = (
-    compare,
-    report,
-    runs,
-    reproduce,
-    gate_curve,
-    importing,
-    traces,
-    validate,
-    observed,
-    zones,
-    own_catalog,
-    windows,
-    sweep,
-    plan,
-    split,
-)
-
-
-class _Parser(argparse.ArgumentParser):
-    def error(self, message: str) -> Any:
-        raise InputError(f"{message} (see {self.prog} --help)")
-
-
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command line with ``arguments`` (those of the process if left out)."""
-    parser = _Parser(
-        prog="python -m carbonrouter_core",
-        description="Carbon-aware routing of LLM conversations that counts what moving costs.",
-        allow_abbrev=False,
-    )
-    parser.add_argument("--version", action="version", version=__version__)
-    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    for command in COMMANDS:
-        command.add_to(commands)
-    try:
-        options = parser.parse_args(arguments)
-        options.run(options)
-        sys.stdout.flush()
-    except CarbonRouterError as error:
-        print("error: " + " ".join(str(error).split()), file=sys.stderr)
-        return 2
-    except BrokenPipeError:  # the reader of our output has gone, as with `| head`
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    return 0
-
+from carbonrouter_core.cli.main import main
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -84,7 +84,7 @@ from streamlit.testing.v1 import AppTest
 
 import carbonrouter_core.replay.decisions as decisions
 from carbonrouter_core import Scenario
-from carbonrouter_core.__main__ import main
+from carbonrouter_core.cli.main import main
 from carbonrouter_core.report.links import link_text, open_link
 
 for name in ("SESSION", "NOTE"):  # nothing is compiled here: records as Python reads them

@@ -1,1 +1,5 @@
-"""The commands of ``python -m carbonrouter_core``, one module a subject."""
+"""The command line: one module for each command.
+
+:mod:`.main` has the list of commands. :mod:`.options` has the options that several commands
+share, :mod:`.output` what several commands print.
+"""

@@ -7,12 +7,13 @@ threshold. ``docs/gate.md`` shows the curve and how the default follows from its
 from __future__ import annotations
 
 import argparse
-import json
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from carbonrouter_core.cli.options import add_command, names_in
+from carbonrouter_core.cli.output import print_json
 from carbonrouter_core.errors import InputError
 from carbonrouter_core.replay.run import Run, run_policy
 from carbonrouter_core.replay.world import Prepared, prepare
@@ -52,19 +53,19 @@ class Point(NamedTuple):
 
 def add_to(commands: Any) -> None:
     """Add this command to the parser."""
-    parser = commands.add_parser(
+    parser = add_command(
+        commands,
         "gate-curve",
+        _run,
         help="print what the gate's threshold does over presets, data sets and quality floors",
         description="Print what the gate's threshold does over presets, data sets and quality "
         "floors, on the half of the sessions it learns from and on the other.",
-        allow_abbrev=False,
     )
     parser.add_argument("--thresholds", metavar="A,B", help="default: 0 to 1")
     parser.add_argument("--floors", metavar="A,B", help="quality floors; default: 0.5 to 0.8")
     parser.add_argument("--seed", type=int, default=Scenario().seed, help="seed of all draws")
     parser.add_argument("--cells", action="store_true", help="print every cell, not the summary")
     parser.add_argument("--json", action="store_true", help="print every cell as JSON")
-    parser.set_defaults(run=_run)
 
 
 def _run(options: argparse.Namespace) -> None:
@@ -80,7 +81,7 @@ def _run(options: argparse.Namespace) -> None:
                 for point in points
             ],
         }
-        print(json.dumps(result, indent=2, allow_nan=False))
+        print_json(result)
     elif options.cells:
         print(_cells(points))
     else:
@@ -91,7 +92,7 @@ def _numbers(option: str, text: str | None, default: Sequence[float]) -> tuple[f
     if text is None:
         return tuple(default)
     try:
-        return tuple(dict.fromkeys(float(part) for part in text.split(",")))
+        return tuple(dict.fromkeys(map(float, names_in(text))))
     except ValueError:
         raise InputError(f"{option} {text!r} is not a list of numbers such as 0.2,0.3.") from None
 

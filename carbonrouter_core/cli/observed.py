@@ -1,13 +1,18 @@
-"""``observed``: what your own routing emitted, against CarbonRouter; the cache model's error."""
+"""``observed``: carbon of the routing in a log against CarbonRouter; error of the cache model."""
 
 from __future__ import annotations
 
 import argparse
-import json
 from dataclasses import asdict
 from typing import Any
 
-from carbonrouter_core.cli.options import add_scenario_options, scenario_from
+from carbonrouter_core.cli.options import (
+    add_command,
+    add_json_option,
+    add_scenario_options,
+    scenario_from,
+)
+from carbonrouter_core.cli.output import print_json, saving_text
 from carbonrouter_core.cli.own_catalog import catalog_from
 from carbonrouter_core.replay.as_served import has_served
 from carbonrouter_core.replay.run import run_as_served, run_policy
@@ -20,20 +25,20 @@ from carbonrouter_core.units import mass_scale
 
 def add_to(commands: Any) -> None:
     """Add this command to the parser."""
-    parser = commands.add_parser(
+    parser = add_command(
+        commands,
         "observed",
-        help="what a log's own routing emitted, against CarbonRouter",
-        description="Charge a log as it was served, compare it with CarbonRouter, and hold the "
-        "cache model against the cached tokens it reports.",
-        allow_abbrev=False,
+        _observed,
+        help="what the routing in a log emitted, against CarbonRouter",
+        description="Charge a log as it was served, compare it with CarbonRouter, and "
+        "compare the cache model with the cached tokens that the log reports.",
     )
     add_scenario_options(parser)
-    parser.add_argument("--gpu", metavar="GPU", help="GPU type that served, where there is one")
+    parser.add_argument("--gpu", metavar="GPU", help="GPU type that served, if it was one type")
     parser.add_argument(
         "--fit-idle", action="store_true", help="fit the cache lifetime to the cached tokens"
     )
-    parser.add_argument("--json", action="store_true", help="print everything as JSON")
-    parser.set_defaults(run=_observed)
+    add_json_option(parser)
 
 
 def _observed(options: argparse.Namespace) -> None:
@@ -42,7 +47,7 @@ def _observed(options: argparse.Namespace) -> None:
     trace = prepared.placed.trace
     lines: list[str] = []
     out: dict[str, Any] = {"scenario": scenario.to_dict()}
-    # a trace that reports neither is an error that run_as_served words
+    # if the trace reports neither, run_as_served raises the error
     if has_served(trace) or options.gpu or trace.cached_tokens_observed is None:
         served = run_as_served(prepared, options.gpu)
         runs = {AS_SERVED.id: served, ROUTER: run_policy(prepared, ROUTER)}
@@ -55,9 +60,7 @@ def _observed(options: argparse.Namespace) -> None:
             f"{against.policy_g * scale.factor:.3f} {scale.unit} CO2e"
         )
         if against.saving.value_percent is not None:
-            low, high = against.saving[1:]
-            range_ = "" if low is None else f" (95 % interval {low:.1f} to {high:.1f})"
-            lines.append(f"saving of CarbonRouter: {against.saving.value_percent:.1f} %{range_}")
+            lines.append(f"saving of CarbonRouter, 95 % interval: {saving_text(against.saving)}")
         lines += [f"note: {note}" for note in comparison.warnings]
         out["as_served"] = asdict(against) | {"notes": list(comparison.warnings)}
     if trace.cached_tokens_observed is not None:
@@ -71,4 +74,7 @@ def _observed(options: argparse.Namespace) -> None:
             f"copies {fit.best.copies}: {fit.best}"
         )
         out["idle_fit"] = asdict(fit)
-    print(json.dumps(out, indent=2, allow_nan=False) if options.json else "\n".join(lines))
+    if options.json:
+        print_json(out)
+    else:
+        print("\n".join(lines))

@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import argparse
-import json
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
 from carbonrouter_core.cli.options import (
+    add_command,
     add_executor_options,
+    add_json_option,
+    add_policies_option,
     add_scenario_options,
-    check_folder,
+    check_output,
     policies_from,
     refuse_executor_options,
     scenario_from,
 )
+from carbonrouter_core.cli.output import print_json
 from carbonrouter_core.cli.own_catalog import catalog_from
 from carbonrouter_core.errors import InputError
 from carbonrouter_core.replay.executors import open_executor
@@ -31,14 +34,15 @@ DEFAULT_POLICIES = (ROUTER, BASELINE, "sticky")
 
 def add_to(commands: Any) -> None:
     """Add this command to the parser."""
-    parser = commands.add_parser(
+    parser = add_command(
+        commands,
         "plan",
+        _plan,
         help="energy and carbon by region and hour, peaks, a year, at a chosen volume",
-        description="Energy planning: what each policy has the regions draw, and when.",
-        allow_abbrev=False,
+        description="Energy planning: the power that each region draws under each policy.",
     )
     add_scenario_options(parser)
-    parser.add_argument("--policies", metavar="A,B", help=f"default: {','.join(DEFAULT_POLICIES)}")
+    add_policies_option(parser, ",".join(DEFAULT_POLICIES))
     parser.add_argument(
         "--sessions-per-day",
         metavar="N",
@@ -55,18 +59,15 @@ def add_to(commands: Any) -> None:
         "--schedule", metavar="FILE.csv", type=Path, help="write energy by policy, region and hour"
     )
     add_executor_options(parser)
-    parser.add_argument("--json", action="store_true", help="print everything as JSON")
-    parser.set_defaults(run=_plan)
+    add_json_option(parser)
 
 
 def _plan(options: argparse.Namespace) -> None:
     scenario = scenario_from(options)
     chosen = policies_from(options.policies, DEFAULT_POLICIES)
-    if options.schedule is not None and options.schedule.suffix != ".csv":
-        raise InputError(f"--schedule {options.schedule.name!r} must end in .csv.")
+    check_output(options.schedule, ".csv", option="--schedule")
     if options.carbon_price is not None:
-        planning.cost_of_carbon(0.0, options.carbon_price)  # a wrong price is said before the run
-    check_folder(options.schedule)
+        planning.cost_of_carbon(0.0, options.carbon_price)  # a wrong price ends it before the run
     if options.year is None:
         refuse_executor_options(options, "one window is run in this process; --year runs four.")
     if (volume := options.sessions_per_day) is not None:
@@ -104,12 +105,12 @@ def _plan(options: argparse.Namespace) -> None:
                 "seasons": list(year.seasons),
             }
     if options.carbon_price is not None:
-        for one in result["policies"].values():
-            one["carbon_cost_per_day"] = planning.cost_of_carbon(
-                one["carbon_g_per_day"], options.carbon_price
+        for figures in result["policies"].values():
+            figures["carbon_cost_per_day"] = planning.cost_of_carbon(
+                figures["carbon_g_per_day"], options.carbon_price
             )
     if options.json:
-        print(json.dumps(result, indent=2, ensure_ascii=False, allow_nan=False))
+        print_json(result)
     else:
         print(_table(result, options.year))
 
@@ -138,12 +139,12 @@ def _table(result: dict[str, Any], year: int | None) -> str:
         f"{'policy':<24}{'region':<24}{'kWh a day':>12}{'kg a day':>12}{'mean kW':>10}"
         f"{'peak kW':>10}{'typical day':>13}  peak hour UTC, typical day",
     ]
-    for name, one in result["policies"].items():
+    for name, figures in result["policies"].items():
         lines.append(
-            f"{name:<24}{'all':<24}{_figure(one['energy_kwh_per_day'], 2):>12}"
-            f"{_figure(one['carbon_g_per_day'] / G_PER_KG, 3):>12}"
+            f"{name:<24}{'all':<24}{_figure(figures['energy_kwh_per_day'], 2):>12}"
+            f"{_figure(figures['carbon_g_per_day'] / G_PER_KG, 3):>12}"
         )
-        for row in one["regions"]:
+        for row in figures["regions"]:
             lines.append(
                 f"{'':<24}{row['region']:<24}{_figure(row['energy_kwh_per_day'], 2):>12}"
                 f"{_figure(row['carbon_g_per_day'] / G_PER_KG, 3):>12}"
@@ -151,19 +152,19 @@ def _table(result: dict[str, Any], year: int | None) -> str:
                 f"{_figure(row['peak_kw'], 3):>10}{_figure(row['typical_peak_kw'], 3):>13}"
                 f"  {_hours(row)}"
             )
-        if "carbon_cost_per_day" in one:
-            lines.append(f"{'':<24}carbon costs {_figure(one['carbon_cost_per_day'], 2)} a day")
-        if "year" in one:
-            whole = one["year"]
+        if "carbon_cost_per_day" in figures:
+            lines.append(f"{'':<24}carbon costs {_figure(figures['carbon_cost_per_day'], 2)} a day")
+        if "year" in figures:
+            year_figures = figures["year"]
             lines.append(
-                f"{'':<24}a year like {year}: {_figure(whole['energy_kwh'], 0)} kWh, "
-                f"{_figure(whole['carbon_g'] / G_PER_KG, 1)} kg"
+                f"{'':<24}a year like {year}: {_figure(year_figures['energy_kwh'], 0)} kWh, "
+                f"{_figure(year_figures['carbon_g'] / G_PER_KG, 1)} kg"
             )
     return "\n".join(lines)
 
 
 def _figure(value: float, decimals: int) -> str:
-    """``value`` with ``decimals``; with two digits where it would read as nothing or nearly so."""
+    """``value`` with ``decimals``; with two digits if it would be shown as 0 or nearly so."""
     small = 0 < abs(value) < 10 ** (1 - decimals)
     return f"{value:.2g}" if small else f"{value:,.{decimals}f}"
 

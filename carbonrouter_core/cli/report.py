@@ -9,11 +9,17 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import IO, Any
 
-from carbonrouter_core.cli.options import add_scenario_options, check_folder, scenario_from
+from carbonrouter_core.cli.options import (
+    add_command,
+    add_policies_option,
+    add_scenario_options,
+    check_output,
+    policies_from,
+    scenario_from,
+)
 from carbonrouter_core.cli.own_catalog import catalog_from
 from carbonrouter_core.errors import InputError
-from carbonrouter_core.report import html_report, write_bundle
-from carbonrouter_core.report import kept_runs as kept_runs
+from carbonrouter_core.report import html_report, kept_runs, write_bundle
 from carbonrouter_core.report.html import REPORT_POLICIES
 from carbonrouter_core.results import provenance
 from carbonrouter_core.results.comparison import compare
@@ -25,14 +31,15 @@ SUFFIXES = (".zip", ".html")
 
 def add_to(commands: Any) -> None:
     """Add this command to the parser."""
-    parser = commands.add_parser(
+    parser = add_command(
+        commands,
         "report",
+        _report,
         help="write the CSV bundle (.zip) or the report (.html) of a scenario",
         description="Write the CSV bundle (.zip) or the one-file report (.html) of a scenario. "
         "The file appears whole or not at all, in place of one of that name. Exit codes: "
         "0 written; 2 bad input, or the file or the store cannot be written (one line on "
         "standard error, nothing is changed).",
-        allow_abbrev=False,
     )
     add_scenario_options(parser)
     parser.add_argument(
@@ -44,33 +51,25 @@ def add_to(commands: Any) -> None:
         default=ROUTER,
         help=f"the policy that is reported on against {BASELINE} (default: {ROUTER})",
     )
-    parser.add_argument(
-        "--policies",
-        metavar="A,B",
-        help="further policies (default: none in a .zip, in which every file has each policy; "
-        f"{', '.join(REPORT_POLICIES)} in an .html); known: {', '.join(POLICIES)}",
+    add_policies_option(
+        parser, f"none more in a .zip; {', '.join(REPORT_POLICIES)} in an .html", POLICIES
     )
     parser.add_argument("--keep", metavar="NAME", help="keep the run in the store, too")
     parser.add_argument("--note", metavar="TEXT", default="", help="note of a run that is kept")
-    parser.set_defaults(run=_report)
 
 
 def _report(options: argparse.Namespace) -> None:
     out: Path = options.out
-    if out.suffix.lower() not in SUFFIXES:
-        raise InputError(f"--out {out.name!r} must end in {' or '.join(SUFFIXES)}.")
-    check_folder(out)
+    check_output(out, *SUFFIXES)
     if options.note and options.keep is None:
         raise InputError("--note is the note of a run that is kept; give --keep NAME too.")
     is_html = out.suffix.lower() == ".html"
-    more = REPORT_POLICIES if is_html else ()
-    if options.policies is not None:
-        more = tuple(name.strip() for name in options.policies.split(",") if name.strip())
-    chosen = [policy(name).id for name in (options.router, BASELINE, *more)]
+    more = policies_from(options.policies, REPORT_POLICIES if is_html else ())
+    chosen = [policy(options.router).id, BASELINE, *more]
     if chosen[0] == BASELINE:
-        raise InputError(f"--router {BASELINE} would be held against itself; name another policy.")
+        raise InputError(f"--router {BASELINE} would be compared with itself; name another policy.")
     store = None
-    if options.keep is not None:  # what is wrong with it is said before the work
+    if options.keep is not None:  # a wrong name is an error before the work, not after it
         checked_name(options.keep)
         store = open_store()
     comparison = compare(

@@ -1,4 +1,4 @@
-"""``reproduce``: the published savings beside ours, for each data set, cache preset and reading.
+"""``reproduce``: the published savings beside ours, by data set, preset and reconstruction.
 
 Prints Markdown; ``docs/reproduction.md`` holds what it printed and says what it means.
 """
@@ -11,6 +11,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from carbonrouter_core.cli.options import add_command
+from carbonrouter_core.cli.output import saving_text
 from carbonrouter_core.results.comparison import Comparison, Interval, compare
 from carbonrouter_core.scenario import PRESETS
 from carbonrouter_core.traces.builtin import BUILTIN_TRACES
@@ -21,35 +23,35 @@ PUBLISHED_LONG_SAVING_PERCENT = 23.1
 """The same for sessions of over 30 turns."""
 
 OURS = ("carbonrouter", "carbonrouter-lookahead")
-READINGS = ("faircarbon", "faircarbon-full-prompt")
+BASELINES = ("faircarbon", "faircarbon-full-prompt")
 
 
 class Row(NamedTuple):
-    """One policy against one reading of FairCarbon on the test half of one data set."""
+    """A policy against a reconstruction of FairCarbon, on the test half of a data set."""
 
     trace: str
     preset: str
-    reading: str
+    baseline: str
     policy: str
     saving: Interval
     long_saving: Interval
     quality: float
-    reading_quality: float
+    baseline_quality: float
     latency_ms: float
-    reading_latency_ms: float
+    baseline_latency_ms: float
     ttft_ms: float
-    reading_ttft_ms: float
+    baseline_ttft_ms: float
 
 
 def add_to(commands: Any) -> None:
     """Add this command to the parser."""
-    parser = commands.add_parser(
+    add_command(
+        commands,
         "reproduce",
+        _run,
         help="print the published savings beside ours, as Markdown",
         description="Print the published savings beside ours, as Markdown.",
-        allow_abbrev=False,
     )
-    parser.set_defaults(run=_run)
 
 
 def _run(options: argparse.Namespace) -> None:
@@ -63,20 +65,20 @@ def _run(options: argparse.Namespace) -> None:
 
 def rows_of(trace: str, preset_name: str) -> Iterator[Row]:
     """The rows of one data set under one preset, each on its test half."""
-    comparison = compare(PRESETS[preset_name].replace(trace=trace), [*OURS, *READINGS])
+    comparison = compare(PRESETS[preset_name].replace(trace=trace), [*OURS, *BASELINES])
     half = comparison.test_half
     long = half & comparison.long_sessions
-    for reading in READINGS:
-        theirs = comparison.figures(reading, half)
+    for baseline in BASELINES:
+        theirs = comparison.figures(baseline, half)
         for policy in OURS:
             ours = comparison.figures(policy, half)
             yield Row(
                 trace,
                 preset_name,
-                reading,
+                baseline,
                 policy,
-                comparison.saving(policy, reading, half),
-                comparison.saving(policy, reading, long),
+                comparison.saving(policy, baseline, half),
+                comparison.saving(policy, baseline, long),
                 ours["quality_mean"],
                 theirs["quality_mean"],
                 ours["latency_ms_mean"],
@@ -84,15 +86,6 @@ def rows_of(trace: str, preset_name: str) -> Iterator[Row]:
                 ours["ttft_ms_mean"],
                 theirs["ttft_ms_mean"],
             )
-
-
-def _interval(interval: Interval) -> str:
-    if interval.value_percent is None or interval.low_percent is None:
-        return "n/a"
-    return (
-        f"{interval.value_percent:.1f} % ({interval.low_percent:.1f} to "
-        f"{interval.high_percent:.1f})"
-    )
 
 
 def _table(rows: list[Row]) -> str:
@@ -103,11 +96,11 @@ def _table(rows: list[Row]) -> str:
     ]
     for row in rows:
         lines.append(
-            f"| {row.preset} | {row.trace} | {row.reading} | {row.policy} "
-            f"| {_interval(row.saving)} | {_interval(row.long_saving)} "
-            f"| {row.reading_quality:.3f} → {row.quality:.3f} "
-            f"| {row.reading_ttft_ms:.0f} → {row.ttft_ms:.0f} "
-            f"| {row.reading_latency_ms / 1e3:.1f} → {row.latency_ms / 1e3:.1f} |"
+            f"| {row.preset} | {row.trace} | {row.baseline} | {row.policy} "
+            f"| {saving_text(row.saving)} | {saving_text(row.long_saving)} "
+            f"| {row.baseline_quality:.3f} → {row.quality:.3f} "
+            f"| {row.baseline_ttft_ms:.0f} → {row.ttft_ms:.0f} "
+            f"| {row.baseline_latency_ms / 1e3:.1f} → {row.latency_ms / 1e3:.1f} |"
         )
     return "\n".join(lines)
 
@@ -121,9 +114,9 @@ def _averages(rows: list[Row]) -> str:
         "| preset | against | policy | all | > 30 turns |",
         "|---|---|---|---|---|",
     ]
-    keys = dict.fromkeys((row.preset, row.reading, row.policy) for row in rows)
+    keys = dict.fromkeys((row.preset, row.baseline, row.policy) for row in rows)
     for key in keys:
-        chosen = [row for row in rows if (row.preset, row.reading, row.policy) == key]
+        chosen = [row for row in rows if (row.preset, row.baseline, row.policy) == key]
         mean = np.mean([row.saving.value_percent or np.nan for row in chosen])
         long = np.mean([row.long_saving.value_percent or np.nan for row in chosen])
         lines.append(f"| {' | '.join(key)} | {mean:.1f} % | {long:.1f} % |")
@@ -131,7 +124,7 @@ def _averages(rows: list[Row]) -> str:
 
 
 def _at_faircarbons_latency() -> str:
-    """The saving that is left when no turn may be predicted slower than FairCarbon's mean."""
+    """The saving if no turn may be slower than the mean latency of FairCarbon."""
     lines = [
         "Latency ceiling at FairCarbon's own mean (Paper, test half); both policies keep it:",
         "",
@@ -153,7 +146,7 @@ def _bound_line(bound: Comparison, trace: str, ceiling_ms: float, policy: str) -
     theirs = bound.figures("faircarbon", bound.test_half)
     return (
         f"| {trace} | {ceiling_ms / 1e3:.1f} | {policy} "
-        f"| {_interval(bound.saving(policy, sessions=bound.test_half))} "
+        f"| {saving_text(bound.saving(policy, sessions=bound.test_half))} "
         f"| {theirs['latency_ms_mean'] / 1e3:.1f} → {ours['latency_ms_mean'] / 1e3:.1f} "
         f"| {theirs['quality_mean']:.3f} → {ours['quality_mean']:.3f} "
         f"| {ours['missed_ceiling_turns']:,} |"

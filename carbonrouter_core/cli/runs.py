@@ -5,8 +5,9 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
+from carbonrouter_core.cli.options import add_command
 from carbonrouter_core.errors import InputError
-from carbonrouter_core.report import kept_runs as kept
+from carbonrouter_core.report import kept_runs
 from carbonrouter_core.results.comparison import FIGURES
 from carbonrouter_core.routing.policies import BASELINE
 from carbonrouter_core.store.store import Store, existing_store
@@ -16,12 +17,13 @@ SHOWN_FIGURES = ("carbon_g", "energy_kwh", "recompute_share", "quality_mean", "l
 
 def add_to(commands: Any) -> None:
     """Add this command to the parser."""
-    parser = commands.add_parser(
+    parser = add_command(
+        commands,
         "runs",
+        _runs,
         help="list the runs that are kept; compute again, compare, rename or delete them",
         description="List the runs that are kept (report --keep NAME, or page Report). Exit codes: "
         "0 done; 2 no such run, or it cannot be computed again.",
-        allow_abbrev=False,
     )
     what = parser.add_mutually_exclusive_group()
     what.add_argument(
@@ -33,7 +35,6 @@ def add_to(commands: Any) -> None:
     what.add_argument("--rename", metavar=("ID", "NAME"), nargs=2, help="give a run another name")
     what.add_argument("--note", metavar=("ID", "TEXT"), nargs=2, help="give a run another note")
     what.add_argument("--delete", metavar="ID", type=int, help="delete a run")
-    parser.set_defaults(run=_runs)
 
 
 def _runs(options: argparse.Namespace) -> None:
@@ -43,7 +44,7 @@ def _runs(options: argparse.Namespace) -> None:
             raise InputError("No run is kept yet.")
         print("No run is kept yet.")
     elif options.again is not None:
-        print(kept.run_again(store.load_run(options.again))[1])
+        print(kept_runs.run_again(store.load_run(options.again))[1])
     elif options.compare is not None:
         print(_compared(store, *options.compare))
     elif options.rename is not None or options.note is not None:
@@ -63,13 +64,13 @@ def _whole(text: str) -> int:
     try:
         return int(text)
     except ValueError:
-        raise InputError(f"{text!r} is no number of a run.") from None
+        raise InputError(f"{text!r} is not the number of a run.") from None
 
 
 def _listed(store: Store) -> str:
     lines = [f"{'run':>5}  {'kept (UTC)':<17}{'version':<9}{'policies':<40}name"]
     for run in store.runs():
-        policies = ", ".join(kept.policies_of(run))
+        policies = ", ".join(kept_runs.policies_of(run))
         when = f"{run.created_utc:%Y-%m-%d %H:%M}" if run.created_utc else ""
         lines.append(f"{run.id:>5}  {when:<17}{run.engine_version:<9}{policies:<40}{run.name}")
         if run.note:
@@ -79,19 +80,23 @@ def _listed(store: Store) -> str:
 
 def _compared(store: Store, first: int, second: int) -> str:
     a, b = store.load_run(first), store.load_run(second)
-    found = kept.difference(store, a, b)
+    difference = kept_runs.difference(store, a, b)
     lines = [f"run {a.id} ({a.name}) and run {b.id} ({b.name})"]
-    lines += [f"input {name}: {was} -> {now}" for name, (was, now) in found.inputs.items()]
-    lines += [f"differs: {what}" for what in found.rests_on]
-    for policy_id, figures in found.figures.items():
+    lines += [
+        f"input {name}: {before} -> {after}" for name, (before, after) in difference.inputs.items()
+    ]
+    lines += [f"differs: {what}" for what in difference.rests_on]
+    for policy_id, figures in difference.figures.items():
         lines.append(policy_id)
         for name in SHOWN_FIGURES:
-            was, now = figures[name]
-            lines.append(f"  {name:<18}{_number(was):>14}{_number(now):>14} {FIGURES[name][0]}")
-        if found.turns and policy_id in found.turns:
-            common, elsewhere = found.turns[policy_id]
+            before, after = figures[name]
+            lines.append(
+                f"  {name:<18}{_number(before):>14}{_number(after):>14} {FIGURES[name][0]}"
+            )
+        if difference.turns and policy_id in difference.turns:
+            common, elsewhere = difference.turns[policy_id]
             lines.append(f"  {elsewhere:,} of {common:,} turns served elsewhere")
-    if not found.figures:
+    if not difference.figures:
         lines.append(f"They have no policy in common, not even {BASELINE}.")
     return "\n".join(lines)
 

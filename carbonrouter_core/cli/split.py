@@ -6,6 +6,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
+from carbonrouter_core.cli.options import add_command
 from carbonrouter_core.errors import TraceError
 from carbonrouter_core.store.find_trace import find_trace
 from carbonrouter_core.traces.parts import SESSIONS_PER_PART, repeat, split
@@ -14,12 +15,13 @@ from carbonrouter_core.traces.staging import stage
 
 def add_to(commands: Any) -> None:
     """Add this command to the parser."""
-    parser = commands.add_parser(
+    parser = add_command(
+        commands,
         "split",
+        _split,
         help="write a large trace as a folder of parts, for compare on many processes",
-        description="Write a trace as Parquet parts, each session whole in one of them. "
-        "compare --trace FOLDER then runs one part a task, in constant memory a worker.",
-        allow_abbrev=False,
+        description="Write a trace as Parquet parts, with all turns of a session in one part. "
+        "compare --trace FOLDER then runs each part as a task; memory of a worker stays constant.",
     )
     parser.add_argument("trace", metavar="FILE|NAME", help="a trace file, or a known trace")
     parser.add_argument("folder", metavar="FOLDER", type=Path, help="a new or empty folder")
@@ -37,7 +39,6 @@ def add_to(commands: Any) -> None:
         help="draw N sessions from the trace with replacement, under new ids, to measure how run "
         "time grows",
     )
-    parser.set_defaults(run=_split)
 
 
 def _split(options: argparse.Namespace) -> None:
@@ -53,7 +54,7 @@ def _split(options: argparse.Namespace) -> None:
     else:
         trace = find_trace(options.trace)
         raise TraceError(
-            f"{trace.name} is in one piece already and small enough for it; give a file, or say "
-            "with --repeat-to how many sessions to draw from it."
+            f"{trace.name} is stored in one piece, so it needs no parts; give a file, or "
+            "choose with --repeat-to how many sessions to draw from it."
         )
     print(f"{len(paths)} parts written to {options.folder.name}.")

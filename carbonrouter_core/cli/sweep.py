@@ -1,9 +1,8 @@
-"""``sweep``: one question asked of many scenarios, and what the answer hangs on."""
+"""``sweep``: savings in many scenarios, and which inputs they depend on."""
 
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 import tempfile
 from collections.abc import Sequence
@@ -12,11 +11,15 @@ from pathlib import Path
 from typing import Any
 
 from carbonrouter_core.cli.options import (
+    add_command,
     add_executor_options,
+    add_json_option,
+    add_policies_option,
     add_scenario_options,
     policies_from,
     scenario_from,
 )
+from carbonrouter_core.cli.output import count_line, interval_text, number, print_json
 from carbonrouter_core.cli.own_catalog import catalog_from
 from carbonrouter_core.errors import InputError, StoreError
 from carbonrouter_core.replay.executors import open_executor
@@ -33,11 +36,12 @@ DEFAULT_VALUES = 7
 
 def add_to(commands: Any) -> None:
     """Add this command to the parser."""
-    parser = commands.add_parser(
+    parser = add_command(
+        commands,
         "sweep",
+        _sweep,
         help="vary one or two inputs, or all one at a time, and print the savings",
         description="Vary inputs and print the saving against the baseline at each value.",
-        allow_abbrev=False,
     )
     add_scenario_options(parser)
     what = parser.add_mutually_exclusive_group(required=True)
@@ -55,13 +59,14 @@ def add_to(commands: Any) -> None:
         metavar="INPUT",
         help="where the first policy stops winning; low:high after =",
     )
-    parser.add_argument("--policies", metavar="A,B", help=f"default: {','.join(DEFAULT_POLICIES)}")
+    add_policies_option(parser, ",".join(DEFAULT_POLICIES))
     parser.add_argument("--baseline", default=BASELINE, help=f"default: {BASELINE}")
-    parser.add_argument("--half", choices=HALVES, default="test", help="sessions figures are of")
-    parser.add_argument("--sample", metavar="N", type=int, help="sessions that stand for the trace")
+    parser.add_argument(
+        "--half", choices=HALVES, default="test", help="which sessions the figures are of"
+    )
+    parser.add_argument("--sample", metavar="N", type=int, help="run a sample of N sessions")
     add_executor_options(parser)
-    parser.add_argument("--json", action="store_true", help="print everything as JSON")
-    parser.set_defaults(run=_sweep)
+    add_json_option(parser)
 
 
 def _sweep(options: argparse.Namespace) -> None:
@@ -70,7 +75,7 @@ def _sweep(options: argparse.Namespace) -> None:
     question = Question(policies, options.baseline, options.half, options.sample)
     first = next((name for name in question.policies if name != question.baseline), None)
     if first is None:
-        raise InputError("--policies names only the baseline; name one to hold against it.")
+        raise InputError("--policies names only the baseline; name a policy to compare with it.")
     with (
         open_executor(options.workers, options.cluster) as executor,
         tempfile.TemporaryDirectory(prefix="carbonrouter-") as folder,
@@ -95,19 +100,17 @@ def _sweep(options: argparse.Namespace) -> None:
         else:
             name, _, text = options.break_even.partition("=")
             low, high = _bounds(name, text)
-            found = sensitivity.break_even(Point(base), name, first, run, low, high)
-            _print_break_even(found, first, question.baseline, options.json)
+            result = sensitivity.break_even(Point(base), name, first, run, low, high)
+            _print_break_even(result, first, question.baseline, options.json)
 
 
 def _count(outcome: Outcome, finished: int, total: int) -> None:
-    """Counts on standard error what has come."""
-    if sys.stderr.isatty():
-        end = "\n" if finished == total else ""
-        print(f"\r{finished} of {total} points", end=end, file=sys.stderr)
+    """Show on a terminal how many points are finished."""
+    count_line(finished, total, "points")
 
 
 def _store() -> Store | None:
-    """Where finished points are kept; None, said, while another process has it open."""
+    """The store that keeps finished points; None, with a note, if it cannot be opened."""
     try:
         return open_store()
     except StoreError as error:
@@ -117,29 +120,27 @@ def _store() -> Store | None:
 
 def _axis(text: str) -> Axis:
     name, _, values = text.partition("=")
-    one = sweep_input(name.strip())
+    varied = sweep_input(name.strip())
     if not values.strip():
-        return Axis(one.id, sensitivity.spaced_values(one.id, DEFAULT_VALUES))
+        return Axis(varied.id, sensitivity.spaced_values(varied.id, DEFAULT_VALUES))
     if values.count(":") == 2:
         low, high, count = values.split(":")
-        number = _value(count, 1)
-        if not isinstance(number, int):
-            raise InputError(f"--vary {text!r}: the count {count!r} is no whole number.")
-        return Axis(
-            one.id,
-            sensitivity.spaced_values(one.id, number, _value(low, one.low), _value(high, one.low)),
-        )
-    return Axis(one.id, tuple(_value(part, one.low) for part in values.split(",")))
+        steps = _value(count, 1)
+        if not isinstance(steps, int):
+            raise InputError(f"--vary {text!r}: the count {count!r} is not a whole number.")
+        ends = _value(low, varied.low), _value(high, varied.low)
+        return Axis(varied.id, sensitivity.spaced_values(varied.id, steps, *ends))
+    return Axis(varied.id, tuple(_value(part, varied.low) for part in values.split(",")))
 
 
 def _bounds(name: str, text: str) -> tuple[Any, Any]:
-    one = sweep_input(name)
+    varied = sweep_input(name)
     if not text:
-        return one.low, one.high
+        return varied.low, varied.high
     low, colon, high = text.partition(":")
     if not colon:
         raise InputError(f"--break-even {name}={text}: give the range as low:high.")
-    return _value(low, one.low), _value(high, one.low)
+    return _value(low, varied.low), _value(high, varied.low)
 
 
 def _value(text: str, like: Any) -> Any:
@@ -151,8 +152,8 @@ def _value(text: str, like: Any) -> Any:
         if isinstance(like, int | float):
             if text.lower() == "none":
                 return None
-            number = float(text)
-            return int(number) if isinstance(like, int) and number == int(number) else number
+            value = float(text)
+            return int(value) if isinstance(like, int) and value == int(value) else value
     except (ValueError, OverflowError):
         kind = "a date such as 2024-05-13" if isinstance(like, date) else "a number"
         raise InputError(f"{text!r} is not {kind}.") from None
@@ -162,29 +163,21 @@ def _value(text: str, like: Any) -> Any:
 # --- Printing ---------------------------------------------------------------------------------
 
 
-def _dump(values: Any) -> None:
-    print(json.dumps(values, indent=2, ensure_ascii=False, allow_nan=False))
-
-
 def _plain(value: Any) -> Any:
     return value.isoformat() if isinstance(value, date) else value
-
-
-def _shown(saving: float | None) -> str:
-    return "n/a" if saving is None else f"{saving:.1f}"
 
 
 def _print_sweep(sweep: Sweep, outcomes: Sequence[Outcome], as_json: bool) -> None:
     names = [axis.input for axis in sweep.axes]
     rows = list(zip(sweep.settings(), outcomes, strict=True))
     if as_json:
-        _dump(
+        print_json(
             [
                 {
                     "values": dict(zip(names, map(_plain, values), strict=True)),
                     "figures": outcome.figures,
                     "saving_percent": {
-                        name: one._asdict() for name, one in outcome.savings.items()
+                        name: saving._asdict() for name, saving in outcome.savings.items()
                     },
                     "error": outcome.error or None,
                 }
@@ -201,14 +194,14 @@ def _print_sweep(sweep: Sweep, outcomes: Sequence[Outcome], as_json: bool) -> No
             saving = outcome.savings.get(name)
             if saving is None:
                 continue
-            interval = f"({_shown(saving.low_percent)} to {_shown(saving.high_percent)})"
-            line += f"{_shown(saving.value_percent):>14} {interval:>19}"
+            interval = f"({number(saving.low_percent, 1)} to {number(saving.high_percent, 1)})"
+            line += f"{number(saving.value_percent, 1):>14} {interval:>19}"
         print(line + (f"  {outcome.error}" if outcome.error else ""))
 
 
 def _print_tornado(bars: Sequence[sensitivity.Swing], policy_id: str, as_json: bool) -> None:
     if as_json:
-        _dump(
+        print_json(
             [
                 {
                     "input": bar.input.id,
@@ -231,7 +224,7 @@ def _print_tornado(bars: Sequence[sensitivity.Swing], policy_id: str, as_json: b
     for bar in bars:
         print(
             f"{bar.input.label:<28}{_plain(bar.input.low)!s:>12}{_plain(bar.input.high)!s:>12}"
-            f"{_shown(bar.low_percent):>9}{_shown(bar.high_percent):>9}"
+            f"{number(bar.low_percent, 1):>9}{number(bar.high_percent, 1):>9}"
             f"{bar.span_percent:>8.1f}  {bar.input.why}"
         )
         for outcome in (bar.low, bar.high):
@@ -241,26 +234,29 @@ def _print_tornado(bars: Sequence[sensitivity.Swing], policy_id: str, as_json: b
 
 
 def _print_draws(outcomes: Sequence[Outcome], policy_id: str, as_json: bool) -> None:
-    found = sensitivity.factor_interval(outcomes, policy_id)
+    interval = sensitivity.factor_interval(outcomes, policy_id)
     if as_json:
         drawn = [
-            one.point.factors.to_dict() | {"saving_percent": sensitivity.saving_of(one, policy_id)}
-            for one in outcomes
+            outcome.point.factors.to_dict()
+            | {"saving_percent": sensitivity.saving_of(outcome, policy_id)}
+            for outcome in outcomes
         ]
-        _dump({"policy": policy_id, "saving_percent": found._asdict(), "draws": drawn})
+        print_json({"policy": policy_id, "saving_percent": interval._asdict(), "draws": drawn})
         return
     print(
-        f"{policy_id}: {_shown(found.value_percent)} % as measured; {_shown(found.low_percent)} to "
-        f"{_shown(found.high_percent)} % in the middle 95 % of {len(outcomes) - 1} draws of the "
+        f"{policy_id}: {number(interval.value_percent, 1)} % as measured; "
+        f"{interval_text(interval)} % in the middle 95 % of {len(outcomes) - 1} draws of the "
         "measured factors."
     )
 
 
 def _print_break_even(
-    found: sensitivity.BreakEven, policy_id: str, baseline: str, as_json: bool
+    result: sensitivity.BreakEven, policy_id: str, baseline: str, as_json: bool
 ) -> None:
     if as_json:
-        looked_at = [{"value": v, "saving_percent": saving} for v, saving in found.looked_at]
-        _dump({"input": found.input.id, "crossings": found.crossings, "looked_at": looked_at})
+        looked_at = [{"value": v, "saving_percent": saving} for v, saving in result.looked_at]
+        print_json(
+            {"input": result.input.id, "crossings": result.crossings, "looked_at": looked_at}
+        )
         return
-    print(found.in_words(policy_id, baseline))
+    print(result.in_words(policy_id, baseline))

@@ -6,7 +6,8 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from carbonrouter_core.errors import InputError, StoreError, TraceError
+from carbonrouter_core.cli.options import add_command, check_output
+from carbonrouter_core.errors import StoreError, TraceError
 from carbonrouter_core.store.store import Store, existing_store
 from carbonrouter_core.traces.builtin import BUILTIN_TRACES
 from carbonrouter_core.traces.report import utc_text
@@ -14,26 +15,25 @@ from carbonrouter_core.traces.report import utc_text
 
 def add_to(commands: Any) -> None:
     """Add this command to the parser."""
-    parser = commands.add_parser(
+    parser = add_command(
+        commands,
         "traces",
+        _traces,
         help="list the built-in and stored traces",
         description="List the built-in and stored traces; export or delete a stored one.",
-        allow_abbrev=False,
     )
     what = parser.add_mutually_exclusive_group()
     what.add_argument(
         "--export", nargs=2, metavar=("NAME", "FILE.parquet"), help="write a stored trace"
     )
     what.add_argument("--delete", metavar="NAME", help="delete a stored trace")
-    parser.set_defaults(run=_traces)
 
 
 def _traces(options: argparse.Namespace) -> None:
     if options.export is not None:
         name, file = options.export
         path = Path(file)
-        if path.suffix != ".parquet":
-            raise InputError(f"--export {path.name!r} must end in .parquet.")
+        check_output(path, ".parquet", option="--export")
         _store(name).export_trace(name, path)
         print(f"wrote {name} to {path.name}")
     elif options.delete is not None:
@@ -60,13 +60,13 @@ def _table() -> str:
     ]
     try:
         store = existing_store()
-    except StoreError as error:  # what is built in can be used all the same
+    except StoreError as error:  # the built-in traces can still be used
         return "\n".join([*lines, "", f"note: {error}"])
-    for one in store.traces() if store else []:
-        span = "placed in any window"
-        if one.first_utc_s is not None and one.last_utc_s is not None:
-            span = f"{utc_text(one.first_utc_s)} to {utc_text(one.last_utc_s)}"
+    for trace in store.traces() if store else []:
+        time = "placed in any window"
+        if trace.first_utc_s is not None and trace.last_utc_s is not None:
+            time = f"{utc_text(trace.first_utc_s)} to {utc_text(trace.last_utc_s)}"
         lines.append(
-            f"{one.name:<28}{one.turns:>12,}{one.sessions:>12,}  {one.format_id:<14}{span}"
+            f"{trace.name:<28}{trace.turns:>12,}{trace.sessions:>12,}  {trace.format_id:<14}{time}"
         )
     return "\n".join(lines)

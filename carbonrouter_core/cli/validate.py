@@ -1,7 +1,7 @@
-"""``validate``: say what a file holds and what is wrong with it, without storing anything.
+"""``validate``: report what a file holds and what is wrong with it; store nothing.
 
-The content tells which kind of data it is; each kind has a function here that takes the options
-and returns its report, or None where the file is not of its kind.
+Each kind of data has a function here. It takes the options and returns its report, or None if
+the file is of another kind.
 """
 
 from __future__ import annotations
@@ -11,8 +11,15 @@ import json
 from collections.abc import Callable
 from typing import Any
 
-from carbonrouter_core.cli.import_intensity import add_intensity_options, intensity_options_of
-from carbonrouter_core.cli.import_trace import add_file_options, options_of, progress
+from carbonrouter_core.cli.options import (
+    add_command,
+    add_intensity_options,
+    add_json_option,
+    add_trace_file_options,
+    intensity_options_from,
+    trace_options_from,
+)
+from carbonrouter_core.cli.output import progress_line
 from carbonrouter_core.errors import ReadingError
 from carbonrouter_core.grid.importers import INTENSITY_IMPORTERS
 from carbonrouter_core.grid.staging import stage_intensity
@@ -25,35 +32,35 @@ Check = Callable[[argparse.Namespace], str | None]
 
 def add_to(commands: Any) -> None:
     """Add this command to the parser."""
-    parser = commands.add_parser(
+    parser = add_command(
+        commands,
         "validate",
+        _validate,
         help="check a file without storing it",
         description="Check a file and print the report; exit code 2 if it could not be stored.",
-        allow_abbrev=False,
     )
-    add_file_options(parser)
+    add_trace_file_options(parser)
     add_intensity_options(parser)
-    parser.add_argument("--json", action="store_true", help="print the report as JSON")
-    parser.set_defaults(run=_validate)
+    add_json_option(parser, "the report")
 
 
 def _intensity(options: argparse.Namespace) -> str | None:
-    """The report of a carbon-intensity file; None where it is none."""
+    """The report of a carbon-intensity file; None if the file is of another kind."""
     if options.format is None:
         path = options.files[0]
         try:
             if INTENSITY_IMPORTERS.find(Source(path, path.name)) is None:
                 return None
-        except ReadingError:  # a folder, or what cannot be read: the check of traces says so
+        except ReadingError:  # a folder or an unreadable file: _trace reports it
             return None
     elif options.format not in INTENSITY_IMPORTERS or options.format == "own":
         return None
     staged = stage_intensity(
         options.files,
         options.format,
-        options=intensity_options_of(options),
+        options=intensity_options_from(options),
         own_zones=own_zones(),
-        progress=progress("reading"),
+        progress=progress_line("reading"),
     )
     report = staged.report
     shown = json.dumps(report.to_dict(), indent=2) if options.json else str(report)
@@ -64,9 +71,12 @@ def _intensity(options: argparse.Namespace) -> str | None:
 
 
 def _trace(options: argparse.Namespace) -> str:
-    """The report of a trace; raises where the file is none, after all other kinds passed."""
+    """The report of a trace; an error if the file is of no known kind."""
     with stage(
-        options.files, options.format, options=options_of(options), progress=progress("reading")
+        options.files,
+        options.format,
+        options=trace_options_from(options),
+        progress=progress_line("reading"),
     ) as staged:
         report = staged.report
         shown = json.dumps(report.to_dict(), indent=2) if options.json else str(report)
@@ -77,7 +87,7 @@ def _trace(options: argparse.Namespace) -> str:
 
 
 CHECKS: tuple[Check, ...] = (_intensity, _trace)
-"""Asked in turn; traces last, since they say what is wrong with an unknown file."""
+"""Called in this order. Traces are last: they report what is wrong with an unknown file."""
 
 
 def _validate(options: argparse.Namespace) -> None:

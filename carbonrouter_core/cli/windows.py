@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import argparse
-import json
 from dataclasses import asdict
 from datetime import date, timedelta
 from typing import Any
 
-from carbonrouter_core.cli.options import add_scenario_options, scenario_from
+from carbonrouter_core.cli.options import (
+    add_command,
+    add_json_option,
+    add_scenario_options,
+    names_in,
+    scenario_from,
+)
+from carbonrouter_core.cli.output import print_json, saving_text
 from carbonrouter_core.cli.own_catalog import catalog_from
 from carbonrouter_core.errors import InputError, ScenarioError
 from carbonrouter_core.grid.choice import EPOCH
 from carbonrouter_core.grid.knowledge import MEANING
-from carbonrouter_core.results.comparison import Interval
 from carbonrouter_core.routing.policies import ROUTER
 from carbonrouter_core.scenario import Scenario
 from carbonrouter_core.studies.seasons import (
@@ -33,12 +38,13 @@ KNOWLEDGE_POLICIES = (ROUTER, "cleanest-region")
 
 def add_to(commands: Any) -> None:
     """Add this command to the parser."""
-    parser = commands.add_parser(
+    parser = add_command(
+        commands,
         "windows",
+        _windows,
         help="windows that the zones have in common; the same workload in several",
         description="Say on which days a window that all zones have can begin; run the same "
         "workload in several windows, or with less knowledge of the grid.",
-        allow_abbrev=False,
     )
     add_scenario_options(parser)
     parser.add_argument("--seasons", action="store_true", help="run a window in each season")
@@ -48,15 +54,14 @@ def add_to(commands: Any) -> None:
         action="store_true",
         help="run with each kind of knowledge: " + ", ".join(MEANING),
     )
-    parser.add_argument("--json", action="store_true", help="print everything as JSON")
-    parser.set_defaults(run=_windows)
+    add_json_option(parser)
 
 
 def _windows(options: argparse.Namespace) -> None:
     scenario = scenario_from(options)
     catalog = catalog_from(options)
     offered = catalog.regions
-    for region in scenario.regions:  # a window is not that of the other regions' zones alone
+    for region in scenario.regions:  # usable_starts would leave out an unknown region
         if region not in offered:
             raise ScenarioError(unknown("region", region, offered.keys()))
     out: dict[str, Any] = {"starts": [[_day(a), _day(b)] for a, b in usable_starts(scenario)]}
@@ -66,20 +71,25 @@ def _windows(options: argparse.Namespace) -> None:
         starts = (*starts, *seasons(scenario))
     if starts:
         windows = list(compare_windows(scenario, starts, POLICIES, catalog))
-        out["windows"] = [asdict(one) | {"start": one.start.isoformat()} for one in windows]
+        out["windows"] = [
+            asdict(window) | {"start": window.start.isoformat()} for window in windows
+        ]
         lines += ["", *_window_lines(windows)]
     if options.knowledge:
-        known = list(compare_knowledge(scenario, KNOWLEDGE_POLICIES, catalog=catalog))
-        out["knowledge"] = [asdict(one) for one in known]
-        lines += ["", *_knowledge_lines(known)]
-    print(json.dumps(out, indent=2, allow_nan=False) if options.json else "\n".join(lines))
+        results = list(compare_knowledge(scenario, KNOWLEDGE_POLICIES, catalog=catalog))
+        out["knowledge"] = [asdict(result) for result in results]
+        lines += ["", *_knowledge_lines(results)]
+    if options.json:
+        print_json(out)
+    else:
+        print("\n".join(lines))
 
 
 def _starts(text: str) -> tuple[date, ...]:
     try:
-        return tuple(date.fromisoformat(one.strip()) for one in text.split(","))
+        return tuple(date.fromisoformat(day) for day in names_in(text))
     except ValueError:
-        raise InputError(f"--starts {text!r} is no list of dates such as 2024-01-15.") from None
+        raise InputError(f"--starts {text!r} is not a list of dates such as 2024-01-15.") from None
 
 
 def _day(number: int) -> str:
@@ -98,32 +108,26 @@ def _spans(scenario: Scenario, spans: list[list[str]]) -> list[str]:
 
 def _window_lines(windows: list[WindowResult]) -> list[str]:
     lines = [f"{'first day':<12}{'FairCarbon':>14}" + "".join(f"{n:>40}" for n in POLICIES)]
-    for one in windows:
-        if one.problem:
-            lines.append(f"{one.start.isoformat():<12}{one.problem}")
+    for window in windows:
+        if window.problem:
+            lines.append(f"{window.start.isoformat():<12}{window.problem}")
             continue
-        baseline_g = one.figures["faircarbon"]["carbon_g"]
+        baseline_g = window.figures["faircarbon"]["carbon_g"]
         scale = mass_scale(baseline_g)
-        cells = "".join(f"{_saving(one.saving[name]):>40}" for name in POLICIES)
+        cells = "".join(f"{saving_text(window.saving[name]):>40}" for name in POLICIES)
         baseline = f"{baseline_g * scale.factor:.2f} {scale.unit}"
-        lines.append(f"{one.start.isoformat():<12}{baseline:>14}{cells}")
+        lines.append(f"{window.start.isoformat():<12}{baseline:>14}{cells}")
     return lines
 
 
 def _knowledge_lines(results: list[KnowledgeResult]) -> list[str]:
     lines = [f"{'knowledge':<14}{'policy':<26}{'against current %':>18}{'saving':>40}"]
-    for one in results:
-        if one.problem:
-            lines.append(f"{one.knowledge:<14}{one.policy:<26}{one.problem}")
+    for result in results:
+        if result.problem:
+            lines.append(f"{result.knowledge:<14}{result.policy:<26}{result.problem}")
             continue
-        cost = "n/a" if one.cost_percent is None else f"{one.cost_percent:+.2f}"
-        lines.append(f"{one.knowledge:<14}{one.policy:<26}{cost:>18}{_saving(one.saving):>40}")
+        cost = "n/a" if result.cost_percent is None else f"{result.cost_percent:+.2f}"
+        lines.append(
+            f"{result.knowledge:<14}{result.policy:<26}{cost:>18}{saving_text(result.saving):>40}"
+        )
     return lines
-
-
-def _saving(saving: Interval) -> str:
-    if saving.value_percent is None:
-        return "n/a"
-    if saving.low_percent is None:
-        return f"{saving.value_percent:.1f} %"
-    return f"{saving.value_percent:.1f} % ({saving.low_percent:.1f} to {saving.high_percent:.1f})"

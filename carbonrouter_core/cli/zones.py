@@ -1,10 +1,11 @@
-"""``zones``: grid zones, regions, and where carbon intensity comes from; sites of your own."""
+"""``zones``: grid zones, regions, and where carbon intensity comes from; your own sites."""
 
 from __future__ import annotations
 
 import argparse
 from typing import Any
 
+from carbonrouter_core.cli.options import add_command
 from carbonrouter_core.errors import InputError, StoreError
 from carbonrouter_core.grid.series import builtin_series, utc_text
 from carbonrouter_core.scenario import BASES
@@ -14,12 +15,13 @@ from carbonrouter_core.store.sites import add_site, delete_site, load_catalog, s
 
 def add_to(commands: Any) -> None:
     """Add this command to the parser."""
-    parser = commands.add_parser(
+    parser = add_command(
+        commands,
         "zones",
+        _zones,
         help="list grid zones with their carbon intensity, and regions; add a site",
-        description="List grid zones with their carbon intensity and the regions on them; delete a "
-        "series of yours; add or delete a site.",
-        allow_abbrev=False,
+        description="List grid zones with their carbon intensity and the regions on them; delete "
+        "one of your series; add or delete a site.",
     )
     what = parser.add_mutually_exclusive_group()
     what.add_argument("--delete", metavar="NAME", help="delete a stored series")
@@ -29,8 +31,7 @@ def add_to(commands: Any) -> None:
         metavar="FIELD",
         help="NAME ZONE LATITUDE LONGITUDE [PUE]; without PUE 1.20 is assumed",
     )
-    what.add_argument("--delete-site", metavar="NAME", help="delete a site of yours")
-    parser.set_defaults(run=_zones)
+    what.add_argument("--delete-site", metavar="NAME", help="delete one of your sites")
 
 
 def _zones(options: argparse.Namespace) -> None:
@@ -72,13 +73,14 @@ def _table() -> str:
     lines = [f"{'zone':<16}{'from':<20}{'to':<20}{'kind':<10}{'basis':<20}{'values':<18}source"]
     note = ""
     try:
-        for one in stored_intensity():
+        for stored in stored_intensity():
             lines += [
-                f"{s['zone']:<16}{s['first_utc']:<20}{s['end_utc']:<20}{s['kind']:<10}"
-                f"{s['basis']:<20}{s['granularity']:<18}yours: {one.name}"
-                for s in one.series
+                f"{series['zone']:<16}{series['first_utc']:<20}{series['end_utc']:<20}"
+                f"{series['kind']:<10}{series['basis']:<20}{series['granularity']:<18}"
+                f"yours: {stored.name}"
+                for series in stored.series
             ]
-    except StoreError as error:  # what is built in can be used all the same
+    except StoreError as error:  # the built-in series can still be used
         note = f"note: {error}"
     for zone, series in sorted(builtin_series("lifecycle").items()):
         bases = " + ".join(basis for basis in BASES if zone in builtin_series(basis))
@@ -88,8 +90,8 @@ def _table() -> str:
         )
     lines += ["", f"{'region':<26}{'city':<18}{'zone':<16}{'PUE':<16}"]
     lines += [
-        f"{one.region:<26}{one.city:<18}{one.zone:<16}"
-        f"{f'{one.pue:.2f}' + (' assumed' if one.pue_assumed else ''):<16}".rstrip()
-        for one in load_catalog().regions.values()
+        f"{site.region:<26}{site.city:<18}{site.zone:<16}"
+        f"{f'{site.pue:.2f}' + (' assumed' if site.pue_assumed else ''):<16}".rstrip()
+        for site in load_catalog().regions.values()
     ]
     return "\n".join([*lines, *(["", note] if note else [])])

@@ -17,7 +17,7 @@ LIMIT_MB = 500
 COMMAND = r"""
 import sys
 from pathlib import Path
-from carbonrouter_core.__main__ import main
+from carbonrouter_core.cli.main import main
 
 assert main(sys.argv[1:]) == 0
 # of this program alone: ru_maxrss would begin with that of the process that started it

@@ -13,7 +13,7 @@ import pandas as pd
 import pytest
 
 from carbonrouter_core import FIELDS, POLICIES, Scenario, __version__, preset
-from carbonrouter_core.__main__ import main
+from carbonrouter_core.cli.main import main
 from tests.conftest import ROOT
 
 ASKED_FOR = {
@@ -143,9 +143,8 @@ def test_the_table_says_how_many_turns_are_unserved(run, tmp_path: Path) -> None
     path.write_text("\n".join(["session,turn,new_prompt_tokens,output_tokens", *rows]))
     code, out, _ = run("compare", "--trace", path, "--policies", "carbonrouter")
     assert code == 0
-    assert (
-        "69 of 200 turns fit in no model" in out
-    )  # 131 x 2,000 = 262,000 tokens fit, 264,000 do not
+    # 131 x 2,000 = 262,000 tokens fit, 264,000 do not
+    assert "69 of 200 turns fit in no model" in out
 
 
 @pytest.mark.parametrize("flag", [["--help"], ["--version"], ["compare", "--help"]])

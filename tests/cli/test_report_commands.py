@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from carbonrouter_core.__main__ import main
+from carbonrouter_core.cli.main import main
 from carbonrouter_core.store.store import close_store
 
 LOG = "session,turn,new_prompt_tokens,output_tokens,t_s\n" + "".join(
@@ -90,7 +90,7 @@ def test_bad_input_ends_with_2_and_writes_nothing(
     said = failed(capsys, "report", "--trace", "absent", "--out", str(tmp_path / "none" / "x.zip"))
     assert said.startswith("error: x.zip cannot be written: there is no folder none")
     assert "Unknown policy" in failed(capsys, "report", "--out", out, "--router", "best")
-    assert "against itself" in failed(capsys, "report", "--out", out, "--router", "faircarbon")
+    assert "with itself" in failed(capsys, "report", "--out", out, "--router", "faircarbon")
     assert "--keep" in failed(capsys, "report", "--out", out, "--note", "n")
     assert "--out" in failed(capsys, "report")
     assert "quality_floor" in failed(capsys, "report", "--out", out, "--set", "quality_floor=2")

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from carbonrouter_core import compare
-from carbonrouter_core.__main__ import main
+from carbonrouter_core.cli.main import main
 from carbonrouter_core.errors import StoreError
 from carbonrouter_core.scenario import Scenario
 from carbonrouter_core.store.find_trace import parts_folder

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from carbonrouter_core.__main__ import main
+from carbonrouter_core.cli.main import main
 from carbonrouter_core.store.store import close_store
 
 HEADER = "session,turn,new_prompt_tokens,output_tokens"

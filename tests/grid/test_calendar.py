@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from carbonrouter_core import Scenario, ScenarioError
-from carbonrouter_core.__main__ import main
+from carbonrouter_core.cli.main import main
 from carbonrouter_core.grid.calendar import (
     cleanest,
     common_days,

@@ -13,9 +13,9 @@ import numpy as np
 import pytest
 
 from carbonrouter_core import Scenario, ScenarioError, prepare, preset, run_policy
-from carbonrouter_core.__main__ import main
 from carbonrouter_core.cli import gate_curve
 from carbonrouter_core.cli.gate_curve import Point, best_threshold, cell_points
+from carbonrouter_core.cli.main import main
 from carbonrouter_core.replay.world import Prepared
 
 TRACES = ("sharegpt", "claude-code")

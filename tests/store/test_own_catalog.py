@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from carbonrouter_core import CatalogError, Scenario, load_catalog, prepare
-from carbonrouter_core.__main__ import main
+from carbonrouter_core.cli.main import main
 from carbonrouter_core.fleet.own import TABLES, template_csv
 from carbonrouter_core.report.links import link_text, needs, open_link, own_entries_of
 from carbonrouter_core.store.own_catalog import delete_entry, import_catalog, stored_additions

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from carbonrouter_core import CatalogError, InputError, Scenario, load_catalog, prepare
-from carbonrouter_core.__main__ import main
+from carbonrouter_core.cli.main import main
 from carbonrouter_core.grid.importers.base import IntensityOptions
 from carbonrouter_core.grid.staging import stage_intensity
 from carbonrouter_core.replay.checks import problems

@@ -34,6 +34,13 @@ MEASURED = "measured"
 """What a test has measured, kept beside its outcome."""
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    """Benchmarks only when they are asked for, whatever else is left out."""
+    asked = config.option.markexpr
+    if "benchmark" not in asked:
+        config.option.markexpr = f"({asked}) and not benchmark" if asked else "not benchmark"
+
+
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
     """Two processes; one for benchmarks, which nothing else may disturb."""
     return 0 if config.option.markexpr == "benchmark" else 2

@@ -16,6 +16,7 @@ import pytest
 
 from carbonrouter_core import POLICIES, Scenario, load_catalog
 from carbonrouter_core.traces.importers import IMPORTERS
+from tests.waiting import PATIENCE_S
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -103,8 +104,10 @@ report = printed("import", "trace", "log.csv", "--name", "mine")
 chosen = ("--set", "models=Tiny-1B", "--set", "gpus=L4-24GB", "--set", "patience=3")
 run = json.loads(printed("compare", "--trace", "mine", *chosen, "--policies", "last", "--json"))
 opened = open_link(link_text(Scenario(patience=4)))
+patience_s = float(sys.argv[1])
 st.page_link = lambda *arguments, **options: None  # the form alone: there are no other pages
-page = AppTest.from_string("from pages.scenario import form; form.draw()", default_timeout=100)
+drawn = "from pages.scenario import form; form.draw()"
+page = AppTest.from_string(drawn, default_timeout=patience_s)
 page.run()
 box = next(box for box in page.number_input if box.key.endswith("patience"))
 json.dump(
@@ -175,7 +178,7 @@ def used(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
 
     (copy / "log.csv").write_text(LOG)
     done = subprocess.run(
-        [sys.executable, "-c", USE],
+        [sys.executable, "-c", USE, str(PATIENCE_S)],
         cwd=copy,
         env=os.environ
         | {

@@ -12,6 +12,7 @@ from carbonrouter_core import CarbonRouter, LiveTurn, Scenario, prepare, run_pol
 from carbonrouter_core.errors import InputError, IntensityError, ScenarioError, TurnError
 from carbonrouter_core.live import _end, _open, _route
 from carbonrouter_core.replay.world import Prepared
+from tests.waiting import PATIENCE_S
 
 START_S = 1_715_558_400.0  # 2024-05-13T00:00Z, the start of the default window
 
@@ -254,7 +255,7 @@ def test_the_grid_service_may_use_the_router_itself(prepared: Prepared) -> None:
     def ask(region: str, time_s: float) -> float:
         other = threading.Thread(target=router.forget, args=("nobody",))
         other.start()
-        other.join(timeout=30)
+        other.join(timeout=PATIENCE_S)
         assert not other.is_alive()
         return 100.0 + len(router)
 

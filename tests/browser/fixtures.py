@@ -6,11 +6,11 @@ cookies, the size or the theme of another.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import socket
 import subprocess
 import sys
-import time
 import urllib.request
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -21,7 +21,7 @@ import pytest
 from playwright.sync_api import Browser, BrowserContext, Route, expect, sync_playwright
 
 from tests.browser.tab import DRAWN, Tab
-from tests.waiting import PATIENCE_MS, PATIENCE_S
+from tests.waiting import PATIENCE_MS, PATIENCE_S, attempts
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -86,16 +86,14 @@ def running_app(
 
 
 def _wait_for(origin: str, process: subprocess.Popen[bytes], log: Path) -> None:
-    deadline = time.monotonic() + PATIENCE_S
-    while time.monotonic() < deadline:
+    for _ in attempts():
         if process.poll() is not None:
-            break
-        try:
-            with urllib.request.urlopen(f"{origin}/_stcore/health", timeout=PATIENCE_S):
-                return
-        except OSError:
-            time.sleep(0.2)
-    pytest.fail(f"the app did not start:\n{log.read_text(errors='replace')}")
+            pytest.fail(f"the app did not start:\n{log.read_text(errors='replace')}")
+        with (
+            contextlib.suppress(OSError),
+            urllib.request.urlopen(f"{origin}/_stcore/health", timeout=PATIENCE_S),
+        ):
+            return
 
 
 @pytest.fixture(scope="session")

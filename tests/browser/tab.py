@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from playwright.sync_api import Page
 
-from tests.waiting import PATIENCE_S
+from tests.waiting import attempts
 
 ARTIFACTS = Path(__file__).resolve().parents[1] / "artifacts"
 DRAWN = ".cr-hero, .cr-problem"
@@ -62,12 +61,7 @@ class Tab:
 
     def attempts(self) -> Iterator[None]:
         """Now and again, until patience runs out: for what the page cannot be asked to wait for."""
-        deadline = time.monotonic() + PATIENCE_S
-        while True:
-            yield
-            if time.monotonic() > deadline:
-                return
-            self.page.wait_for_timeout(500)
+        return attempts(lambda pause_s: self.page.wait_for_timeout(1000 * pause_s))
 
     def text(self, selector: str) -> str:
         """Text of an element, with ordinary spaces."""

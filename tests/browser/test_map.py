@@ -36,7 +36,7 @@ def wait_until_drawn(tab: Tab, colours: theme.Palette = theme.LIGHT) -> Counter[
         drawn = drawn_colours(tab.page)
         if drawn[colours.land] > LAND_IS_DRAWN * drawn.total():
             return drawn
-    raise AssertionError("no land is drawn")
+    raise AssertionError  # attempts() has failed before
 
 
 def shows_site(tab: Tab, g_per_kwh: float) -> bool:

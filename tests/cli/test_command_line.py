@@ -15,6 +15,7 @@ import pytest
 from carbonrouter_core import FIELDS, POLICIES, Scenario, __version__, preset
 from carbonrouter_core.cli.main import main
 from tests.conftest import ROOT
+from tests.waiting import PATIENCE_S
 
 ASKED_FOR = {
     "turns",
@@ -320,7 +321,7 @@ def command(*arguments: object, **options: Any) -> subprocess.CompletedProcess[s
         env=os.environ | {"PYTHONPATH": str(ROOT)},
         text=True,
         capture_output=True,
-        timeout=300,
+        timeout=PATIENCE_S,
         check=False,
         **options,
     )
@@ -357,5 +358,5 @@ def test_a_reader_that_leaves_early_is_no_error(trace_file: Path) -> None:
     assert process.stderr is not None
     process.stdout.close()
     err = process.stderr.read()
-    assert process.wait(timeout=300) == 0
+    assert process.wait(timeout=PATIENCE_S) == 0
     assert err == b""

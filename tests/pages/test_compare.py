@@ -20,9 +20,9 @@ from carbonrouter_core.words import figures as fmt
 from pages.compare import entries, plots, sentences, tables
 from pages.compare.entries import Entry, Results, Scale
 from pages.shared import cache, jobs
+from tests.waiting import PATIENCE_S
 
 ROOT = Path(__file__).resolve().parents[2]
-TIMEOUT_S = 180
 LOOKAHEAD = cache.ROUTERS[0]
 
 OpenPage = Callable[..., AppTest]
@@ -34,7 +34,7 @@ def open_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[OpenP
     monkeypatch.setenv("CARBONROUTER_HOME", str(tmp_path / "home"))
 
     def start(scenario: Scenario | None = None, **state: object) -> AppTest:
-        app = AppTest.from_file(str(ROOT / "app.py"), default_timeout=TIMEOUT_S)
+        app = AppTest.from_file(str(ROOT / "app.py"), default_timeout=PATIENCE_S)
         if scenario is not None:
             app.session_state["scenario"] = scenario
         for key, value in state.items():

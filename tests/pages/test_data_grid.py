@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -19,9 +18,9 @@ from pages.grid_data import imports, work
 from pages.grid_data.work import KEY
 from pages.shared import cache
 from pages.shared.jobs import StoppedError
+from tests.waiting import PATIENCE_S, attempts
 
 ROOT = Path(__file__).resolve().parents[2]
-TIMEOUT_S = 180
 QUICK = Scenario(
     trace="claude-code",
     window_days=2,
@@ -37,7 +36,7 @@ def open_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Calla
     monkeypatch.setenv("CARBONROUTER_HOME", str(tmp_path / "home"))
 
     def start(scenario: Scenario = QUICK) -> AppTest:
-        app = AppTest.from_file(str(ROOT / "app.py"), default_timeout=TIMEOUT_S)
+        app = AppTest.from_file(str(ROOT / "app.py"), default_timeout=PATIENCE_S)
         app.session_state["scenario"] = scenario
         app.session_state["preset_name"] = "Paper"
         app.switch_page("pages/grid_data/grid_data.py")
@@ -63,13 +62,11 @@ def frame(app: AppTest, column: str) -> pd.DataFrame:
 def click(app: AppTest, key: str) -> AppTest:
     """Click, and wait for the job that this may have begun."""
     app.button(key=key).click().run()
-    for _ in range(10 * TIMEOUT_S):
+    for _ in attempts():
         if KEY not in app.session_state:
             break
-        if not app.session_state[KEY].job.status.ended:
-            time.sleep(0.1)
-            continue
-        app.run()
+        if app.session_state[KEY].job.status.ended:
+            app.run()
     assert not app.exception
     return app
 
@@ -147,7 +144,7 @@ def test_the_page_watches_a_check_and_can_stop_it(
     assert any("Reading and checking" in one.proto.text for one in app.get("progress"))
     app.button(key=f"{KEY}-stop").click().run()
     go_on.set()
-    assert isinstance(app.session_state[KEY].job.future.exception(TIMEOUT_S), StoppedError)
+    assert isinstance(app.session_state[KEY].job.future.exception(PATIENCE_S), StoppedError)
     app.run()
     assert "Stopped; nothing was stored" in words(app)
     assert stored_intensity() == []
@@ -212,7 +209,7 @@ def test_the_work_can_be_stopped(open_page: Callable[..., AppTest]) -> None:
     app.button(key="grid-run-knowledge").click().run()
     job = app.session_state[KEY].job
     job.stop()
-    assert isinstance(job.future.exception(TIMEOUT_S), StoppedError)
+    assert isinstance(job.future.exception(PATIENCE_S), StoppedError)
     app.run()
     assert "Stopped; nothing was stored" in words(app)
     assert KEY not in app.session_state

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -15,9 +14,9 @@ from carbonrouter_core.store.store import close_store, open_store
 from carbonrouter_core.traces.staging import stage
 from pages.shared import stored
 from pages.traffic_data.work import KEY
+from tests.waiting import PATIENCE_S, attempts
 
 ROOT = Path(__file__).resolve().parents[2]
-TIMEOUT_S = 120
 CHECKED = "trace-checked"
 HEADER = "session,turn,new_prompt_tokens,output_tokens"
 GOOD = f"{HEADER}\na,0,10,5\na,1,20,5\nb,0,7,7\n"
@@ -29,7 +28,7 @@ def open_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Calla
     monkeypatch.setenv("CARBONROUTER_HOME", str(tmp_path / "home"))
 
     def start() -> AppTest:
-        app = AppTest.from_file(str(ROOT / "app.py"), default_timeout=TIMEOUT_S)
+        app = AppTest.from_file(str(ROOT / "app.py"), default_timeout=PATIENCE_S)
         app.switch_page("pages/traffic_data/traffic_data.py")
         app.run()
         assert not app.exception
@@ -56,12 +55,11 @@ def words(app: AppTest) -> str:
 def click(app: AppTest, key: str) -> AppTest:
     """Click, and wait for the job that this may have begun."""
     app.button(key=key).click().run()
-    for _ in range(10 * TIMEOUT_S):
+    for _ in attempts():
         if KEY not in app.session_state:
             break
-        if not app.session_state[KEY].job.status.ended:
-            time.sleep(0.1)
-        app.run()
+        if app.session_state[KEY].job.status.ended:
+            app.run()
     assert not app.exception
     return app
 

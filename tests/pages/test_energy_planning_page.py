@@ -24,9 +24,9 @@ from carbonrouter_core.words import figures as fmt
 from pages.energy_planning import choice, plots, sentences, year
 from pages.energy_planning.choice import Choice
 from pages.shared import cache, processes
+from tests.waiting import PATIENCE_S
 
 ROOT = Path(__file__).resolve().parents[2]
-TIMEOUT_S = 180
 ROUTER = cache.ROUTERS[0]
 JOB = year.JOB
 CHOICE = Choice(1000.0, 80.0, ROUTER, "faircarbon", "energy")
@@ -40,7 +40,7 @@ def open_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[OpenP
     monkeypatch.setenv("CARBONROUTER_HOME", str(tmp_path / "home"))
 
     def start(scenario: Scenario | None = None, **choices: object) -> AppTest:
-        app = AppTest.from_file(str(ROOT / "app.py"), default_timeout=TIMEOUT_S)
+        app = AppTest.from_file(str(ROOT / "app.py"), default_timeout=PATIENCE_S)
         if scenario is not None:
             app.session_state["scenario"] = scenario
         for key, value in choices.items():
@@ -152,7 +152,7 @@ def test_a_year_is_that_of_the_core(open_page: OpenPage) -> None:
     assert app.selectbox(key="plan-year").options == ["2021", "2022", "2023", "2024"]
     app.selectbox(key="plan-year").set_value(2023).run()
     app.button(key=f"{JOB}-run").click().run()
-    assert app.session_state[JOB].job.future.exception(timeout=TIMEOUT_S) is None
+    assert app.session_state[JOB].job.future.exception(timeout=PATIENCE_S) is None
     app.run()
     assert not app.exception
     names = choice.policies(ROUTER)
@@ -177,7 +177,7 @@ def test_a_year_shows_how_far_it_is_and_can_be_stopped(
     (bar,) = app.get("progress")
     assert "0 of 4 runs" in bar.proto.text
     app.button(key=f"{JOB}-stop").click().run()
-    app.session_state[JOB].job.future.exception(timeout=10)
+    app.session_state[JOB].job.future.exception(timeout=PATIENCE_S)
     app.run()
     assert "Stopped. 0 runs of 4" in words(app)
 
@@ -187,7 +187,7 @@ def test_a_season_that_cannot_run_is_named(open_page: OpenPage, monkeypatch) -> 
     monkeypatch.setattr(year, "years", lambda spans: [2090])
     app = open_page()
     app.button(key=f"{JOB}-run").click().run()
-    assert app.session_state[JOB].job.future.exception(timeout=TIMEOUT_S) is None
+    assert app.session_state[JOB].job.future.exception(timeout=PATIENCE_S) is None
     app.run()
     assert "2090-01-15 cannot run" in words(app)
 

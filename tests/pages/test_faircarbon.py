@@ -12,9 +12,9 @@ from carbonrouter_core import Interval, Scenario, compare
 from carbonrouter_core.words import figures as fmt
 from pages.overview import faircarbon
 from pages.shared import cache
+from tests.waiting import PATIENCE_S
 
 APP = Path(__file__).resolve().parents[2] / "app.py"
-TIMEOUT_S = 180
 LOOKAHEAD, PUBLISHED = cache.ROUTERS
 READINGS = ("faircarbon", "faircarbon-full-prompt")
 
@@ -26,7 +26,7 @@ def plain(markup: str) -> str:
 @pytest.fixture(scope="module")
 def page_html() -> str:
     """All markup of page Overview, on a first visit."""
-    app = AppTest.from_file(str(APP), default_timeout=TIMEOUT_S).run()
+    app = AppTest.from_file(str(APP), default_timeout=PATIENCE_S).run()
     assert not app.exception
     bodies = [block.proto.body for block in app.get("html")]
     return "\n".join(body for body in bodies if not body.startswith("<style"))

@@ -14,8 +14,8 @@ from streamlit.testing.v1 import AppTest
 from carbonrouter_core import ScenarioError
 from pages.shared import cache, jobs
 from pages.shared.jobs import Job, Phase, StoppedError
+from tests.waiting import PATIENCE_S
 
-TIMEOUT_S = 60
 SUBJECT = ("side", "abc", "sticky")
 
 
@@ -104,7 +104,7 @@ def works_beside() -> None:
 
 @pytest.fixture
 def page() -> AppTest:
-    app = AppTest.from_function(works_beside, default_timeout=TIMEOUT_S)
+    app = AppTest.from_function(works_beside, default_timeout=PATIENCE_S)
     app.session_state["go-on"] = threading.Event()
     return app.run()
 
@@ -112,7 +112,7 @@ def page() -> AppTest:
 def end(app: AppTest) -> None:
     job = app.session_state["job"].job
     app.session_state["go-on"].set()
-    job.future.exception(timeout=TIMEOUT_S)
+    job.future.exception(timeout=PATIENCE_S)
 
 
 def test_a_click_elsewhere_neither_stops_nor_repeats_a_job(page: AppTest) -> None:
@@ -171,7 +171,7 @@ def waits() -> None:
 def app(monkeypatch: pytest.MonkeyPatch) -> AppTest:
     for name in ("PATIENCE_S", "LOOK_EVERY_S"):
         monkeypatch.setattr(jobs, name, 0.001)
-    return AppTest.from_function(waits, default_timeout=TIMEOUT_S)
+    return AppTest.from_function(waits, default_timeout=PATIENCE_S)
 
 
 def notes(app: AppTest) -> str:
@@ -238,7 +238,7 @@ def shows_data() -> None:
 
 
 def test_work_on_data_that_has_changed_since_is_done_again() -> None:
-    app = AppTest.from_function(shows_data, default_timeout=TIMEOUT_S)
+    app = AppTest.from_function(shows_data, default_timeout=PATIENCE_S)
     app.session_state["data"], app.session_state["leaves"] = "old", True
     app.run()
     app.session_state["data"], app.session_state["leaves"] = "new", False

@@ -22,9 +22,9 @@ from carbonrouter_core.routing.policies.lookahead import HORIZON_TURNS
 from carbonrouter_core.words import figures as fmt
 from pages.method import sections
 from pages.shared import cache
+from tests.waiting import PATIENCE_S
 
 ROOT = Path(__file__).resolve().parents[2]
-TIMEOUT_S = 300  # the first run on a machine compiles the kernels
 WORKED, FACTORS = "One turn, worked through", "Factors and their sources"
 
 
@@ -33,7 +33,7 @@ def open_method() -> Callable[..., AppTest]:
     """Opens page Method in a tab of its own, with a scenario where one is given."""
 
     def start(scenario: Scenario | None = None) -> AppTest:
-        app = AppTest.from_file(str(ROOT / "app.py"), default_timeout=TIMEOUT_S)
+        app = AppTest.from_file(str(ROOT / "app.py"), default_timeout=PATIENCE_S)
         if scenario is not None:
             app.session_state["scenario"] = scenario
         app.switch_page("pages/method/method.py").run()

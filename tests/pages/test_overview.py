@@ -13,11 +13,11 @@ from streamlit.testing.v1 import AppTest
 from carbonrouter_core import OPTIMUM, PRESETS, Scenario, compare
 from carbonrouter_core.words import figures as fmt
 from pages.shared import cache, jobs
+from tests.waiting import PATIENCE_S
 
 APP = Path(__file__).resolve().parents[2] / "app.py"
 LOOKAHEAD, PUBLISHED = cache.ROUTERS
 MAIN = (LOOKAHEAD, "faircarbon")
-TIMEOUT_S = 180  # the first run on a machine compiles the kernels
 
 
 @pytest.fixture
@@ -25,7 +25,7 @@ def open_app() -> Callable[..., AppTest]:
     """Opens the app in a browser tab of its own, with a scenario where one is given."""
 
     def start(scenario: Scenario | None = None, **state: object) -> AppTest:
-        app = AppTest.from_file(str(APP), default_timeout=TIMEOUT_S)
+        app = AppTest.from_file(str(APP), default_timeout=PATIENCE_S)
         for key, value in state.items():
             app.session_state[key] = value
         if scenario is not None:

@@ -13,9 +13,9 @@ from carbonrouter_core.fleet.own import TABLES, template_csv
 from carbonrouter_core.store.own_catalog import import_catalog, stored_additions
 from carbonrouter_core.store.store import close_store
 from pages.shared import cache
+from tests.waiting import PATIENCE_S
 
 ROOT = Path(__file__).resolve().parents[2]
-TIMEOUT_S = 180
 
 
 @pytest.fixture(autouse=True)
@@ -31,7 +31,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 
 def open_page(scenario: Scenario | None = None) -> AppTest:
-    app = AppTest.from_file(str(ROOT / "app.py"), default_timeout=TIMEOUT_S)
+    app = AppTest.from_file(str(ROOT / "app.py"), default_timeout=PATIENCE_S)
     if scenario is not None:
         app.session_state["scenario"] = scenario
     app.switch_page("pages/scenario/scenario.py")

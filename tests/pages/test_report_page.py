@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gc
 import io
-import time
 import zipfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -20,9 +19,9 @@ from pages.report import work
 from pages.report.downloads import DONE
 from pages.report.work import KEY
 from pages.shared.jobs import Job, StoppedError
+from tests.waiting import PATIENCE_S, attempts
 
 ROOT = Path(__file__).resolve().parents[2]
-TIMEOUT_S = 180
 LOG = "session,turn,new_prompt_tokens,output_tokens,t_s\n" + "".join(
     f"s{i},{turn},{50 + 7 * i},80,{turn * 60}\n" for i in range(20) for turn in range(3)
 )
@@ -41,7 +40,7 @@ def open_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[OpenP
         open_store().save_trace(staged, "may")
 
     def start(page: str = "report", link: str | None = None, **fields: object) -> AppTest:
-        app = AppTest.from_file(str(ROOT / "app.py"), default_timeout=TIMEOUT_S)
+        app = AppTest.from_file(str(ROOT / "app.py"), default_timeout=PATIENCE_S)
         if link is None:
             app.session_state["scenario"] = Scenario(**({"trace": "may"} | fields))
         else:
@@ -65,13 +64,12 @@ def words(app: AppTest) -> str:
 
 def wait(app: AppTest) -> AppTest:
     """Until the job that may have begun is done and the page has drawn its result."""
-    for _ in range(10 * TIMEOUT_S):
+    for _ in attempts():
         assert not app.exception
         if KEY not in app.session_state:
             return app
-        time.sleep(0.1)
         app.run()
-    raise AssertionError("the job did not end")
+    return app
 
 
 def click(app: AppTest, key: str) -> AppTest:

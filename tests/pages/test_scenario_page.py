@@ -14,9 +14,9 @@ from carbonrouter_core.store.store import close_store, open_store
 from carbonrouter_core.words import figures as fmt
 from pages.scenario import saved
 from pages.shared import cache, jobs
+from tests.waiting import PATIENCE_S
 
 ROOT = Path(__file__).resolve().parents[2]
-TIMEOUT_S = 180
 
 OpenPage = Callable[..., AppTest]
 
@@ -27,7 +27,7 @@ def open_real_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[
     monkeypatch.setenv("CARBONROUTER_HOME", str(tmp_path / "home"))
 
     def start(scenario: Scenario | None = None) -> AppTest:
-        app = AppTest.from_file(str(ROOT / "app.py"), default_timeout=TIMEOUT_S)
+        app = AppTest.from_file(str(ROOT / "app.py"), default_timeout=PATIENCE_S)
         if scenario is not None:
             app.session_state["scenario"] = scenario
         app.switch_page("pages/scenario/scenario.py")

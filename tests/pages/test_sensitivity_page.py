@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import threading
-import time
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import BrokenExecutor, Executor, Future, ThreadPoolExecutor
 from datetime import date
@@ -26,9 +25,9 @@ from pages.sensitivity import choice, plots, sentences
 from pages.shared import cache, processes, studies
 from pages.shared.jobs import Job, Phase
 from pages.shared.studies import Results, Study
+from tests.waiting import PATIENCE_S, attempts
 
 ROOT = Path(__file__).resolve().parents[2]
-TIMEOUT_S = 180
 JOB = "sensitivity-job"
 ROUTER = cache.ROUTERS[0]
 SESSIONS = 200
@@ -57,7 +56,7 @@ def open_page(
     monkeypatch.setattr(choice, "ALL_TURNS", 0)  # the built-in trace is a large one here
 
     def start(choices: Mapping[str, object] = MappingProxyType({}), **more: object) -> AppTest:
-        app = AppTest.from_file(str(ROOT / "app.py"), default_timeout=TIMEOUT_S)
+        app = AppTest.from_file(str(ROOT / "app.py"), default_timeout=PATIENCE_S)
         named = {key.replace("_", "-"): value for key, value in more.items()}
         for key, value in {**choices, **named}.items():
             app.session_state[f"kept:sensitivity-{key}"] = value
@@ -103,10 +102,9 @@ def click_run(app: AppTest, *, wait: bool = True) -> AppTest:
 
 
 def wait_for(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + TIMEOUT_S
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
+    for _ in attempts():
+        if condition():
+            return
 
 
 def words(app: AppTest) -> str:
@@ -176,7 +174,7 @@ def test_a_stopped_sweep_keeps_what_it_has_and_goes_on(
     wait_for(lambda: len(results_of(app).outcomes) == 5)
     app.run()
     app.button(key=f"{JOB}-stop").click().run()
-    job.future.exception(timeout=5)  # stopping does not wait for points
+    job.future.exception(timeout=PATIENCE_S)  # stopping does not wait for points
     app.run()
     assert "Stopped. 5 runs of 34 are kept" in words(app)
     assert app.get("plotly_chart") and len(open_store().table_names(STORED)) == 1

@@ -20,11 +20,11 @@ from carbonrouter_core.traces.staging import stage
 from carbonrouter_core.words import figures as fmt
 from pages.session_replay import conversations, decisions, player
 from pages.shared import theme
+from tests.waiting import PATIENCE_S
 
 APP = Path(__file__).resolve().parents[2] / "app.py"
 PAGE = "pages/session_replay/session_replay.py"
 LOOKAHEAD, PUBLISHED, BASELINE = "carbonrouter-lookahead", "carbonrouter", "faircarbon"
-TIMEOUT_S = 180  # the first run on a machine compiles the kernels
 
 
 @pytest.fixture(scope="module")
@@ -43,7 +43,7 @@ def open_page() -> Callable[..., AppTest]:
     """Opens the page in a browser tab of its own, with a scenario where one is given."""
 
     def start(scenario: Scenario | None = None, **state: object) -> AppTest:
-        app = AppTest.from_file(str(APP), default_timeout=TIMEOUT_S)
+        app = AppTest.from_file(str(APP), default_timeout=PATIENCE_S)
         if scenario is not None:
             app.session_state["scenario"] = scenario
         for name, value in state.items():

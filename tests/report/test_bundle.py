@@ -28,6 +28,7 @@ from carbonrouter_core.report.tables import region_hours, sessions, turns
 from carbonrouter_core.report.tables.summary import SUMMARY, SummaryRows
 from carbonrouter_core.results.comparison import Comparison
 from tests.hand_made import Costs, T, make_catalog, make_trace, make_world
+from tests.waiting import PATIENCE_S
 
 FORMULA = '=HYPERLINK("http://x","y")'
 MADE = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
@@ -380,7 +381,7 @@ def test_it_opens_in_libreoffice(
         reading = "--infilter=CSV:44,34,76,1"  # comma, double quote, UTF-8, from line 1
         command = [office, profile, "--headless", reading, "--convert-to", "xlsx"]
         command += ["--outdir", str(tmp_path), str(on_disk(name))]
-        subprocess.run(command, check=True, capture_output=True, timeout=180)
+        subprocess.run(command, check=True, capture_output=True, timeout=PATIENCE_S)
         sheet = zipfile.ZipFile(tmp_path / name.replace(".csv", ".xlsx"))
         cells = sheet.read("xl/worksheets/sheet1.xml").decode()
         numbers = [

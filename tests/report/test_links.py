@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import json
 import random
-import time
 import tracemalloc
 import zlib
 from typing import Any
@@ -292,13 +291,11 @@ def test_a_future_version_is_named() -> None:
         b"9" * 60_000,
     ],
 )
-def test_bombs_are_refused_in_bounded_memory_and_time(content: bytes) -> None:
+def test_bombs_are_refused_in_bounded_memory(content: bytes) -> None:
     text = packed(content)
     open_link(text)
     tracemalloc.start()
-    started = time.perf_counter()
     refused(open_link(text))
-    assert time.perf_counter() - started < 2
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 8 * 2**20
@@ -316,14 +313,12 @@ def test_keys_of_python_objects_are_refused(where: str) -> None:
 
 
 def test_thousands_of_strange_names_are_counted_not_listed() -> None:
-    started = time.perf_counter()
     many = {f"k{i}": i for i in range(1_500)}
     opened = open_link(link_with(DEFAULTS | many))
     assert opened.scenario == Scenario()
     assert len(opened.notices) == links.MAX_NOTICES + 1
     opened = open_values(DEFAULTS | {"regions": [f"r{i}" for i in range(5_000)]})
     assert opened.scenario == Scenario()
-    assert time.perf_counter() - started < 2
     assert all(len(notice) < 400 for notice in opened.notices)
 
 

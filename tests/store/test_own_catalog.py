@@ -162,7 +162,7 @@ def test_a_bundle_and_a_kept_run_say_that_own_entries_were_used(
 ) -> None:
     import_catalog(**tables)
     out = tmp_path / "bundle.zip"
-    run = ("report", "--trace", str(trace), *CHOOSE_OWN, "--policies", "", "--out", str(out))
+    run = ("report", "--trace", str(trace), *CHOOSE_OWN, "--policies", "sticky", "--out", str(out))
     number = printed(capsys, *run, "--keep", "own").split("kept as run ")[1].split(":")[0]
     with zipfile.ZipFile(out) as bundle:
         text = bundle.read("metadata.csv").decode("utf-8-sig")

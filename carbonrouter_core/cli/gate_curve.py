@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from carbonrouter_core.cli.options import add_command, names_in
+from carbonrouter_core.cli.options import add_command
 from carbonrouter_core.cli.output import print_json
 from carbonrouter_core.errors import InputError
 from carbonrouter_core.replay.run import Run, run_policy
@@ -92,7 +92,7 @@ def _numbers(option: str, text: str | None, default: Sequence[float]) -> tuple[f
     if text is None:
         return tuple(default)
     try:
-        return tuple(dict.fromkeys(map(float, names_in(text))))
+        return tuple(dict.fromkeys(float(part) for part in text.split(",")))
     except ValueError:
         raise InputError(f"{option} {text!r} is not a list of numbers such as 0.2,0.3.") from None
 

@@ -11,7 +11,6 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
-from carbonrouter_core import __version__
 from carbonrouter_core.cli import (
     compare,
     gate_curve,
@@ -30,6 +29,7 @@ from carbonrouter_core.cli import (
     zones,
 )
 from carbonrouter_core.errors import CarbonRouterError, InputError
+from carbonrouter_core.version import VERSION
 
 COMMANDS = (
     compare,
@@ -67,7 +67,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         description="Carbon-aware routing of LLM conversations that counts what moving costs.",
         allow_abbrev=False,
     )
-    parser.add_argument("--version", action="version", version=__version__)
+    parser.add_argument("--version", action="version", version=VERSION)
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     for command in COMMANDS:
         command.add_to(commands)

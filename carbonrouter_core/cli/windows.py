@@ -11,7 +11,6 @@ from carbonrouter_core.cli.options import (
     add_command,
     add_json_option,
     add_scenario_options,
-    names_in,
     scenario_from,
 )
 from carbonrouter_core.cli.output import print_json, saving_text
@@ -87,7 +86,7 @@ def _windows(options: argparse.Namespace) -> None:
 
 def _starts(text: str) -> tuple[date, ...]:
     try:
-        return tuple(date.fromisoformat(day) for day in names_in(text))
+        return tuple(date.fromisoformat(day.strip()) for day in text.split(","))
     except ValueError:
         raise InputError(f"--starts {text!r} is not a list of dates such as 2024-01-15.") from None
 

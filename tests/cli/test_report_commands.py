@@ -99,7 +99,7 @@ def test_bad_input_ends_with_2_and_writes_nothing(
     capsys.readouterr()
     Path(out).unlink()
     assert "no stored run 9" in failed(capsys, "runs", "--delete", "9")
-    assert "no number of a run" in failed(capsys, "runs", "--rename", "x", "y")
+    assert "not the number of a run" in failed(capsys, "runs", "--rename", "x", "y")
     assert "name is empty" in failed(capsys, "report", "--trace", log, "--out", out, "--keep", " ")
     assert [one.name for one in tmp_path.iterdir() if one.is_file()] == ["log.csv"]
 

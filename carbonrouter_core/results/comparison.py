@@ -22,6 +22,7 @@ from carbonrouter_core.replay.world import Prepared, prepare
 from carbonrouter_core.routing.policies import BASELINE, OPTIMUM, ROUTER, policy, reasons
 from carbonrouter_core.scenario import Scenario
 from carbonrouter_core.traces.schema import LONG_SESSION_TURNS, Trace
+from carbonrouter_core.words.figures import NOT_AVAILABLE
 
 BOOTSTRAP_RESAMPLES = 1000
 BOOTSTRAP_SEED = 20240513
@@ -126,10 +127,25 @@ def bootstrap_saving(carbon_g: np.ndarray, baseline_g: np.ndarray) -> Interval:
 
 @dataclass(frozen=True)
 class Comparison:
-    """Policies side by side on one scenario."""
+    """Policies side by side on one scenario.
+
+    A notebook shows it as a table of :meth:`overview`.
+    """
 
     prepared: Prepared
     runs: Mapping[str, Run]
+
+    def __repr__(self) -> str:
+        return (
+            f"<Comparison of {', '.join(self.runs)} on {self.trace.name}: "
+            f"{self.trace.n_sessions:,} sessions, {self.trace.n_turns:,} turns>"
+        )
+
+    def _repr_html_(self) -> str:
+        table: str = self.overview().to_html(
+            na_rep=NOT_AVAILABLE, float_format=lambda value: f"{value:,.3g}"
+        )
+        return table
 
     @property
     def trace(self) -> Trace:
@@ -292,8 +308,46 @@ class Comparison:
         return value if np.isfinite(value) else None
 
     def summary(self, sessions: np.ndarray | None = None) -> pd.DataFrame:
-        """One row a policy, a column for each of :data:`FIGURES`."""
-        return pd.DataFrame({name: self.figures(name, sessions) for name in self.runs}).T
+        """The figures of all policies.
+
+        Parameters
+        ----------
+        sessions
+            Which sessions count, booleans of shape (sessions,); all if left out.
+
+        Returns
+        -------
+        pandas.DataFrame
+            A row for each policy id and a column for each of :data:`FIGURES`, which has the
+            units. All columns are float; a figure that means nothing is NaN.
+        """
+        rows = {name: self.figures(name, sessions) for name in self.runs}
+        return pd.DataFrame.from_dict(rows, orient="index", columns=list(FIGURES), dtype=float)
+
+    def overview(self) -> pd.DataFrame:
+        """The most important figures of all policies, with the interval of each saving.
+
+        Returns
+        -------
+        pandas.DataFrame
+            A row for each policy, by its label. ``carbon_g`` in gCO2e; savings against
+            FairCarbon in percent with the ends of their 95 % interval, NaN if FairCarbon was
+            not run; predicted quality, 0 to 1; ``ttft_ms`` and ``latency_ms`` are means.
+        """
+        rows = {}
+        for name, run in self.runs.items():
+            values = self.figures(name)
+            saving = self.saving(name) if BASELINE in self.runs else Interval(None, None, None)
+            rows[run.policy.label] = {
+                "carbon_g": values["carbon_g"],
+                "saving_percent": saving.value_percent,
+                "low_percent": saving.low_percent,
+                "high_percent": saving.high_percent,
+                "quality": values["quality_mean"],
+                "ttft_ms": values["ttft_ms_mean"],
+                "latency_ms": values["latency_ms_mean"],
+            }
+        return pd.DataFrame.from_dict(rows, orient="index", dtype=float)
 
     def moved(self, policy_id: str) -> np.ndarray:
         """Which turns were served away from the deployment of the last served turn, (turns,)."""
@@ -472,11 +526,35 @@ def compare(
     progress: Progress = nobody_listens,
     on_disk: bool = False,
 ) -> Comparison:
-    """Run ``policies`` on ``scenario`` and hold them side by side.
+    """Run policies on a scenario and compare them.
 
-    ``trace`` and ``catalog`` replace what the scenario names and the built-in tables;
-    ``own_series`` as in :func:`prepare`, ``progress`` as in :func:`run_policy`.
-    ``on_disk``: whether the runs are kept in files, for traces of a million turns.
+    Parameters
+    ----------
+    scenario
+        All inputs of the runs.
+    policies
+        Ids from :data:`POLICIES`.
+    trace
+        Replaces the trace that the scenario names.
+    catalog
+        Replaces the built-in models, GPU types and regions, and those in the store.
+    own_series
+        Carbon-intensity series by zone, used before the built-in ones; the stored ones if left
+        out.
+    progress
+        Called with the share that is done, 0 to 1; an error that it raises ends the work.
+    on_disk
+        Whether the runs are kept in files: for traces of millions of turns.
+
+    Returns
+    -------
+    Comparison
+        The runs by policy id, with their figures and savings.
+
+    Raises
+    ------
+    InputError
+        If a policy, the trace or the scenario cannot be used; the message says what to change.
     """
     prepared = prepare(scenario, trace, catalog, own_series)
     chosen = list(dict.fromkeys(policy(name).id for name in policies))

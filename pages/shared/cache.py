@@ -167,7 +167,7 @@ def _overview(
 ) -> Overview:
     run = _comparison(scenario_key, main(router), _scenario, _progress)
     return Overview(
-        summary=run.summary().astype(float),
+        summary=run.summary(),
         saving=run.saving(router),
         saving_long=run.saving(router, sessions=run.long_sessions),
         saving_test=run.saving(router, sessions=run.test_half),
@@ -242,7 +242,7 @@ def _policy(
     # The replay itself is not kept: a row of figures is all that is shown of it.
     prepared = _prepared(scenario_key, _scenario)
     run = core.Comparison(prepared, {policy_id: core.run_policy(prepared, policy_id, _progress)})
-    row = run.summary().astype(float).loc[policy_id].to_dict()
+    row = run.summary().loc[policy_id].to_dict()
     return row, run.same_energy_at_mean_intensity_g(policy_id)
 
 

@@ -103,6 +103,16 @@ def test_the_figures_are_those_that_are_documented() -> None:
     assert list(example().figures("carbonrouter")) == list(FIGURES)
     assert list(example().summary().columns) == list(FIGURES)
     assert list(example().summary().index) == ["carbonrouter", "faircarbon"]
+    assert set(example().summary().dtypes) == {np.dtype(float)}
+
+
+def test_a_notebook_shows_savings_with_their_intervals_and_no_session_ids() -> None:
+    comparison = example()
+    saving = comparison.saving("carbonrouter")
+    row = comparison.overview().loc[POLICIES["carbonrouter"].label]
+    assert tuple(row[["saving_percent", "low_percent", "high_percent"]]) == saving
+    assert f"<td>{saving.low_percent:,.3g}</td>" in comparison._repr_html_()
+    assert len(repr(comparison)) < 200
 
 
 # --- Moves ------------------------------------------------------------------------------------

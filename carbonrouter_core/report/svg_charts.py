@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from html import escape
 
 from carbonrouter_core.report.colours import PART_COLOURS, PART_NAMES, policy_colour
+from carbonrouter_core.routing.policies import BASELINE
 from carbonrouter_core.words import figures as fmt
 
 WIDTH = 680
@@ -148,7 +149,7 @@ def stacked_columns(
     totals = [sum(values) for values in zip(*(one.values for one in stacks), strict=True)]
     ticks = _ticks(0.0, max([*totals, *against.values], default=0.0))
     entries = [(one.label, _region_fill(i, len(stacks))) for i, one in enumerate(stacks)]
-    legend, rows = _legend(entries, line=(against.label, policy_colour("faircarbon")))
+    legend, rows = _legend(entries, line=(against.label, policy_colour(BASELINE)))
     top, left = 18.0 * rows + 26.0, 58.0
     bottom = top + 206.0
     y = _Scale(0.0, ticks[-1], bottom, top)
@@ -168,7 +169,7 @@ def stacked_columns(
         for j, value in enumerate(against.values)
         for end in (0, 1)
     )
-    out.append(_polyline(steps, policy_colour("faircarbon"), 2))
+    out.append(_polyline(steps, policy_colour(BASELINE), 2))
     every = max(
         1,
         math.ceil(

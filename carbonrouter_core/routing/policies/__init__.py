@@ -1,15 +1,16 @@
-"""The policies by id. To add one: a file with its rule, a line here, a branch below."""
+"""The policies by id. To add one: a file with its rule, and an entry of :data:`POLICIES`."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
+from inspect import signature
 from types import MappingProxyType
+from typing import Any
 
-from carbonrouter_core.compiled import Array, Record, jit_borrowing
+from carbonrouter_core.compiled import jit_borrowing
 from carbonrouter_core.errors import ScenarioError
-from carbonrouter_core.fleet.deployments import Fleet
-from carbonrouter_core.routing.kernel import Rules, Turn
 from carbonrouter_core.routing.policies import (
     carbonrouter,
     faircarbon,
@@ -29,6 +30,8 @@ class Policy:
     """A routing policy: how it is called, what it does, and what it is told."""
 
     id: str
+    choose: Any
+    """The compiled rule (see :func:`_dispatch`); None where nothing is decided."""
     label: str
     """The name in lists and charts."""
     rule: str
@@ -61,6 +64,7 @@ class Policy:
 _ALL = (
     Policy(
         "carbonrouter",
+        carbonrouter.choose,
         "CarbonRouter, published rule",
         "least cache-aware carbon, then the gate",
         colour="#117733",
@@ -70,6 +74,7 @@ _ALL = (
     ),
     Policy(
         "carbonrouter-no-gate",
+        carbonrouter.choose_without_gate,
         "CarbonRouter, no gate",
         "least cache-aware carbon",
         colour="#238C80",
@@ -78,6 +83,7 @@ _ALL = (
     ),
     Policy(
         "carbonrouter-lookahead",
+        lookahead.choose,
         "CarbonRouter, look-ahead",
         "least carbon now and over the turns likely to follow",
         colour="#00916A",
@@ -88,6 +94,7 @@ _ALL = (
     ),
     Policy(
         "faircarbon",
+        partial(faircarbon.choose, full_prompt=False),
         "FairCarbon",
         "least carbon of each query by itself (reconstruction)",
         colour="#D55E00",
@@ -96,6 +103,7 @@ _ALL = (
     ),
     Policy(
         "faircarbon-full-prompt",
+        partial(faircarbon.choose, full_prompt=True),
         "FairCarbon, full prompt",
         "least carbon with the whole prompt prefilled anywhere (reconstruction)",
         colour="#AD7C00",
@@ -105,6 +113,7 @@ _ALL = (
     ),
     Policy(
         "sticky",
+        sticky.choose,
         "Sticky",
         "stay where the session is",
         colour="#0072B2",
@@ -112,6 +121,7 @@ _ALL = (
     ),
     Policy(
         "cleanest-region",
+        partial(regions.choose, nearest=False),
         "Cleanest region",
         "lowest carbon intensity, then least carbon",
         colour="#3A92CC",
@@ -119,6 +129,7 @@ _ALL = (
     ),
     Policy(
         "nearest-region",
+        partial(regions.choose, nearest=True),
         "Nearest region",
         "shortest round trip, then least carbon",
         colour="#CC79A7",
@@ -126,6 +137,7 @@ _ALL = (
     ),
     Policy(
         "largest-model",
+        partial(model_size.choose, largest=True),
         "Largest model",
         "most parameters, then least carbon",
         colour="#882255",
@@ -133,6 +145,7 @@ _ALL = (
     ),
     Policy(
         "smallest-model",
+        partial(model_size.choose, largest=False),
         "Smallest model",
         "fewest parameters, then least carbon",
         colour="#AA4499",
@@ -140,6 +153,7 @@ _ALL = (
     ),
     Policy(
         "round-robin",
+        round_robin.choose,
         "Round-robin",
         "the next feasible deployment in turn",
         colour="#999933",
@@ -147,6 +161,7 @@ _ALL = (
     ),
     Policy(
         "hindsight-optimum",
+        optimum.choose,
         "Hindsight optimum",
         "the least carbon possible, knowing the future of each session",
         colour="#6B7280",
@@ -157,6 +172,7 @@ _ALL = (
     ),
     Policy(
         "free-migration",
+        free_migration.choose,
         "Free migration (bound)",
         "lower bound: the history is cached everywhere",
         colour="#8A94A0",
@@ -171,7 +187,9 @@ POLICIES: Mapping[str, Policy] = MappingProxyType({policy.id: policy for policy 
 CODES: Mapping[str, int] = MappingProxyType({policy.id: i for i, policy in enumerate(_ALL)})
 """Number of each policy in the compiled code."""
 
-AS_SERVED = Policy("as-served", "As served", "what the log says was served where", from_log=True)
+AS_SERVED = Policy(
+    "as-served", None, "As served", "what the log says was served where", from_log=True
+)
 """Not among :data:`POLICIES`, since most traces do not say how they were served."""
 
 ROUTER = "carbonrouter-lookahead"
@@ -183,19 +201,6 @@ BASELINE = "faircarbon"
 OPTIMUM = "hindsight-optimum"
 """The policy that says how much could have been saved."""
 
-_CARBONROUTER = CODES["carbonrouter"]
-_NO_GATE = CODES["carbonrouter-no-gate"]
-_LOOKAHEAD = CODES["carbonrouter-lookahead"]
-_FAIRCARBON = CODES["faircarbon"]
-_FULL_PROMPT = CODES["faircarbon-full-prompt"]
-_STICKY = CODES["sticky"]
-_CLEANEST_REGION = CODES["cleanest-region"]
-_NEAREST_REGION = CODES["nearest-region"]
-_LARGEST_MODEL = CODES["largest-model"]
-_SMALLEST_MODEL = CODES["smallest-model"]
-_ROUND_ROBIN = CODES["round-robin"]
-_OPTIMUM = CODES[OPTIMUM]
-
 
 def policy(policy_id: str) -> Policy:
     """The policy ``policy_id``; an error with the nearest ids for an unknown one."""
@@ -206,45 +211,31 @@ def policy(policy_id: str) -> Policy:
     return POLICIES[policy_id]
 
 
-@jit_borrowing
-def choose(
-    code: int,
-    fleet: Fleet,
-    rules: Rules,
-    turn: Turn,
-    session: Record,
-    cached: Array,
-    intensity: Array,
-    g_per_j: Array,
-    carbon_g: Array,
-    note: Record,
-) -> int:
-    """The deployment that policy number ``code`` picks; some candidate is feasible.
+def _dispatch(rules: Sequence[Any]) -> Any:
+    """One compiled function for all ``rules``, which picks by number.
 
-    ``carbon_g`` (D,) is the cache-aware carbon of each, infinite where infeasible.
+    ``choose(code, fleet, rules, turn, session, cached, intensity, g_per_j, carbon_g, note)`` is
+    the deployment that rule number ``code`` picks, where some candidate is feasible; ``carbon_g``
+    (D,) is the cache-aware carbon of each, infinite where infeasible. A rule takes those of the
+    arguments that it needs, by these names. The lines are written here since compiled code cannot
+    call a function out of a list.
     """
-    if code == _CARBONROUTER:
-        return carbonrouter.choose(fleet, rules, turn, session, cached, g_per_j, carbon_g, note)
-    if code == _NO_GATE:
-        return carbonrouter.choose_without_gate(cached, carbon_g, note)
-    if code == _LOOKAHEAD:
-        return lookahead.choose(fleet, rules, turn, session, cached, g_per_j, carbon_g, note)
-    if code == _FAIRCARBON:
-        return faircarbon.choose(fleet, rules, turn, g_per_j, carbon_g, note, False)
-    if code == _FULL_PROMPT:
-        return faircarbon.choose(fleet, rules, turn, g_per_j, carbon_g, note, True)
-    if code == _STICKY:
-        return sticky.choose(session, carbon_g, note)
-    if code == _CLEANEST_REGION:
-        return regions.choose(fleet, intensity, carbon_g, note)
-    if code == _NEAREST_REGION:
-        return regions.choose(fleet, fleet.rtt_ms[turn.user], carbon_g, note)
-    if code == _LARGEST_MODEL:
-        return model_size.choose(fleet, True, carbon_g, note)
-    if code == _SMALLEST_MODEL:
-        return model_size.choose(fleet, False, carbon_g, note)
-    if code == _ROUND_ROBIN:
-        return round_robin.choose(session, carbon_g, note)
-    if code == _OPTIMUM:
-        return optimum.choose(session, note)
-    return free_migration.choose(carbon_g, note)
+    lines = [
+        "def choose(code, fleet, rules, turn, session, cached, intensity, g_per_j, carbon_g, note):"
+    ]
+    names: dict[str, Any] = {}
+    for code, rule in enumerate(rules):
+        function: Any = rule.func if isinstance(rule, partial) else rule
+        fixed = rule.keywords if isinstance(rule, partial) else {}
+        names[f"rule_{code}"] = function
+        taken = [fixed.get(name, name) for name in signature(function.py_func).parameters]
+        lines += [
+            f"    if code == {code}:",
+            f"        return rule_{code}({', '.join(map(str, taken))})",
+        ]
+    lines.append("    return -1")
+    exec(compile("\n".join(lines), __file__, "exec"), names)
+    return jit_borrowing(names["choose"])
+
+
+choose = _dispatch([policy.choose for policy in _ALL])

@@ -6,15 +6,19 @@ import numpy as np
 
 from carbonrouter_core.compiled import Array, Record, jit_borrowing
 from carbonrouter_core.fleet.deployments import Fleet
+from carbonrouter_core.routing.kernel import Turn
 from carbonrouter_core.routing.policies import reasons
 
 
 @jit_borrowing
-def choose(fleet: Fleet, rank: Array, carbon_g: Array, note: Record) -> int:
-    """Least carbon within the region of lowest ``rank`` (R,) that has a feasible candidate.
+def choose(
+    fleet: Fleet, turn: Turn, intensity: Array, carbon_g: Array, note: Record, nearest: bool
+) -> int:
+    """Least carbon within the first region that has a feasible candidate.
 
-    ``rank`` is the intensity of the regions (without PUE) or the round trip to them.
+    The first is that of the shortest round trip, or of the lowest intensity (without PUE).
     """
+    rank = fleet.rtt_ms[turn.user] if nearest else intensity
     best = -1
     for d in range(carbon_g.size):
         if carbon_g[d] == np.inf:

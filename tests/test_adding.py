@@ -143,16 +143,13 @@ def used(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
         shutil.copytree(ROOT / folder, copy / folder, ignore=ignored)
     core, data = copy / "carbonrouter_core", copy / "data"
 
-    # a policy: a file, its entry and its branch
+    # a policy: a file and its entry
     policies = core / "routing" / "policies"
     (policies / "last.py").write_text(POLICY)
     registry = policies / "__init__.py"
     insert(registry, "    lookahead,\n    model_size,", "    last,\n")
-    entry = '    Policy("last", "Last", "the last feasible deployment"),\n'
+    entry = '    Policy("last", last.choose, "Last", "the last feasible deployment"),\n'
     insert(registry, '    Policy(\n        "sticky",', entry)
-    branch = "    if code == _LAST:\n        return last.choose(carbon_g, note)\n"
-    insert(registry, "    if code == _OPTIMUM:", branch)
-    insert(registry, "_OPTIMUM = CODES[OPTIMUM]", '_LAST = CODES["last"]\n')
 
     # a GPU type: a row, and rows of energy points; a model: a row, and rows of energy points
     append(data / "gpus.csv", "L4-24GB,121,300,24,72,16,30,,,a guess")

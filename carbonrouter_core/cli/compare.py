@@ -25,7 +25,7 @@ from carbonrouter_core.replay.as_served import has_served
 from carbonrouter_core.replay.executors import open_executor
 from carbonrouter_core.results.comparison import Comparison, compare
 from carbonrouter_core.results.parts import compare_parts
-from carbonrouter_core.routing.policies import AS_SERVED, BASELINE, OPTIMUM, POLICIES
+from carbonrouter_core.routing.policies import AS_SERVED, BASELINE, OPTIMUM, POLICIES, policy
 from carbonrouter_core.scenario import Scenario
 from carbonrouter_core.store.find_trace import find_trace, parts_folder
 from carbonrouter_core.traces.schema import LONG_SESSION_TURNS
@@ -165,7 +165,7 @@ def _optimum_line(comparison: Any, chosen: Sequence[str]) -> str:
     gaps_closed = [
         f"{name} {percent:.1f} %"
         for name in chosen
-        if not POLICIES.get(name, AS_SERVED).knows_output
+        if not policy(name).knows_output
         and (percent := comparison.gap_closed_percent(name)) is not None
     ]
     scenario = comparison.prepared.scenario

@@ -18,7 +18,7 @@ from carbonrouter_core.cli.own_catalog import catalog_from
 from carbonrouter_core.errors import InputError, ScenarioError
 from carbonrouter_core.grid.choice import EPOCH
 from carbonrouter_core.grid.knowledge import MEANING
-from carbonrouter_core.routing.policies import ROUTER
+from carbonrouter_core.routing.policies import BASELINE, PUBLISHED, ROUTER
 from carbonrouter_core.scenario import Scenario
 from carbonrouter_core.studies.seasons import (
     KnowledgeResult,
@@ -31,7 +31,7 @@ from carbonrouter_core.studies.seasons import (
 from carbonrouter_core.units import mass_scale
 from carbonrouter_core.words.names import unknown
 
-POLICIES = (ROUTER, "carbonrouter")
+POLICIES = (ROUTER, PUBLISHED)
 KNOWLEDGE_POLICIES = (ROUTER, "cleanest-region")
 
 
@@ -111,7 +111,7 @@ def _window_lines(windows: list[WindowResult]) -> list[str]:
         if window.problem:
             lines.append(f"{window.start.isoformat():<12}{window.problem}")
             continue
-        baseline_g = window.figures["faircarbon"]["carbon_g"]
+        baseline_g = window.figures[BASELINE]["carbon_g"]
         scale = mass_scale(baseline_g)
         cells = "".join(f"{saving_text(window.saving[name]):>40}" for name in POLICIES)
         baseline = f"{baseline_g * scale.factor:.2f} {scale.unit}"

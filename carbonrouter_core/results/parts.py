@@ -35,7 +35,7 @@ from carbonrouter_core.results.comparison import (
     optimum_label,
     saving_percent,
 )
-from carbonrouter_core.routing.policies import AS_SERVED, BASELINE, OPTIMUM, policy
+from carbonrouter_core.routing.policies import BASELINE, OPTIMUM, policy
 from carbonrouter_core.scenario import Scenario
 from carbonrouter_core.store.sites import load_catalog
 from carbonrouter_core.traces.loading import read_trace
@@ -333,8 +333,9 @@ def compare_parts(
     """
     catalog = catalog or load_catalog()
     chosen = list(dict.fromkeys(policy(name).id for name in (*policies, BASELINE)))
-    if AS_SERVED.id in chosen:
-        raise InputError(f"{AS_SERVED.id} needs a trace in one piece.")
+    for name in chosen:
+        if policy(name).from_log:
+            raise InputError(f"{name} needs a trace in one piece.")
     paths = [str(path.absolute()) for path in part_files(folder)]
     looks = []
     for number, look in enumerate(

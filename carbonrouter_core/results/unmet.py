@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 
 from carbonrouter_core.results.comparison import Comparison
-from carbonrouter_core.routing.policies import AS_SERVED
 from carbonrouter_core.words import notes
 
 ROUNDING = 1e-9
@@ -26,7 +25,7 @@ def unmet(run: Comparison, policy_id: str) -> list[str]:
     """Sentences on the turns for which quality floor or latency ceiling could not be kept, the
     one that concerns most turns first.
     """
-    if policy_id == AS_SERVED.id:  # the log chose, whatever this scenario demands
+    if run.runs[policy_id].policy.from_log:  # the log chose, whatever this scenario demands
         return []
     scenario, turns = run.prepared.scenario, run.figures(policy_id)["turns"]
     sentences: list[tuple[int, str]] = []

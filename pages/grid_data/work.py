@@ -10,6 +10,7 @@ from streamlit.runtime.uploaded_file_manager import UploadedFile
 import carbonrouter_core as core
 from carbonrouter_core.grid.importers.base import IntensityOptions
 from carbonrouter_core.grid.staging import StagedIntensity, stage_intensity
+from carbonrouter_core.routing.policies import PUBLISHED
 from carbonrouter_core.store.sites import own_zones
 from carbonrouter_core.studies.seasons import (
     KnowledgeResult,
@@ -46,7 +47,7 @@ def seasons(
     scenario: core.Scenario, starts: Sequence[date], router: str, subject: Hashable
 ) -> None:
     """The scenario in a window from each of ``starts``; the result is a list of results."""
-    policies = [router] if router == "carbonrouter" else [router, "carbonrouter"]
+    policies = list(dict.fromkeys((router, PUBLISHED)))
 
     def work(job: jobs.Job) -> list[WindowResult]:
         return list(compare_windows(scenario, starts, policies, progress=job.progress))

@@ -10,6 +10,7 @@ import streamlit as st
 
 import carbonrouter_core as core
 from carbonrouter_core.grid.choice import EPOCH, common_starts
+from carbonrouter_core.routing.policies import policy
 from carbonrouter_core.studies.seasons import offered_series
 from carbonrouter_core.traces.builtin import BUILTIN_TRACES
 from carbonrouter_core.units import S_PER_DAY
@@ -119,7 +120,7 @@ def gate_control(where: str) -> None:
         "where it is. 1 turns the gate off.",
         **state.bound(where, "gate_threshold"),
     )
-    if router() != "carbonrouter":
+    if not policy(router()).asks_gate:
         st.caption(
             "Acts on the published rule: see its bar in \u201cCarbon by policy\u201d "
             "on the Overview."

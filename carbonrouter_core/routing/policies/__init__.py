@@ -48,6 +48,8 @@ class Policy:
     """Finds the whole history cached everywhere, and is charged so."""
     knows_future: bool = False
     """Told the whole session beforehand; solved by :mod:`.optimum`, not turn by turn."""
+    asks_gate: bool = False
+    """Holds a session where it is by the scenario's ``gate_threshold`` (:mod:`.gate`)."""
     looks_ahead: bool = False
     """Weighs what it expects of the turns that follow (:mod:`.lookahead`)."""
     raises_floors: bool = False
@@ -71,6 +73,7 @@ _ALL = (
         dark_colour="#8FD19E",
         short="Published rule",
         in_text="CarbonRouter by the published rule",
+        asks_gate=True,
     ),
     Policy(
         "carbonrouter-no-gate",
@@ -194,6 +197,9 @@ AS_SERVED = Policy(
 
 ROUTER = "carbonrouter-lookahead"
 """The policy that is taken where the user names none, and that is shown first."""
+
+PUBLISHED = "carbonrouter"
+"""The policy by the rule that the paper gives."""
 
 BASELINE = "faircarbon"
 """The policy that savings are measured against."""

@@ -234,7 +234,7 @@ def _dispatch(rules: Sequence[Any]) -> Any:
         function: Any = rule.func if isinstance(rule, partial) else rule
         fixed = rule.keywords if isinstance(rule, partial) else {}
         names[f"rule_{code}"] = function
-        taken = [fixed.get(name, name) for name in signature(function.py_func).parameters]
+        taken = [fixed.get(name, name) for name in signature(function).parameters]
         lines += [
             f"    if code == {code}:",
             f"        return rule_{code}({', '.join(map(str, taken))})",

@@ -274,7 +274,7 @@ def test_results_are_plain_json_without_nan(kind: str) -> None:
 
 
 def test_unserved_turns_are_counted_and_the_means_are_none() -> None:
-    figures = compare(Scenario(), trace=EMPTY["nothing fits"]).figures("carbonrouter")
+    figures = compare(Scenario(), trace=EMPTY["nothing fits"]).figures("carbonrouter-lookahead")
     assert (figures["turns"], figures["unserved_turns"], figures["output_tokens"]) == (2, 2, 0)
     assert figures["carbon_g"] == 0.0
     for name in ("quality_mean", "ttft_ms_mean", "ttft_ms_p95", "saving_vs_faircarbon_percent"):

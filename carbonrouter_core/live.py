@@ -170,14 +170,30 @@ class _Session:
 
 
 class CarbonRouter:
-    """Routes live turns under one scenario and policy; safe to share between threads.
+    """Routes live turns under one scenario and policy; threads may share it.
 
-    ``scenario``: a scenario, or one already made ready by :func:`~.world.prepare`; what the
-    policy has learned comes from its trace. ``intensity``: a callable for live values, asked
-    outside the router's lock, from the thread that routes; left out, the scenario's series and
-    what it lets policies know of them. A session is forgotten ``forget_after_s`` after its last
-    turn, or when there are more than ``max_sessions``, the one longest unused first.
     Everything is compiled before the constructor returns.
+
+    Parameters
+    ----------
+    scenario
+        A scenario, or the result of :func:`prepare`. The policy learns from its trace.
+    policy_id
+        Id from :data:`POLICIES`; not a policy that knows the future.
+    intensity
+        A callable for live carbon intensity in gCO2e/kWh. It is called from the thread that
+        routes, outside the lock of the router. If left out, the series of the scenario are used,
+        with the knowledge that the scenario gives to policies.
+    max_sessions
+        Most sessions in memory; the longest unused is forgotten first.
+    forget_after_s
+        Seconds after its last turn when a session is forgotten; at least ``idle_s`` of the
+        scenario.
+
+    Raises
+    ------
+    ScenarioError, InputError
+        If the policy cannot route live, or a limit is out of range.
     """
 
     def __init__(
@@ -228,11 +244,27 @@ class CarbonRouter:
         return len(self._sessions)
 
     def route(self, turn: LiveTurn) -> Decision:
-        """Decide where ``turn`` is served.
+        """Decide where a turn is served.
 
-        Raises :class:`~.errors.TurnError` for a turn that cannot be, and
-        :class:`~.errors.IntensityError` where the grid gives no usable value; then nothing has
-        changed. A turn that was routed and never observed counts as not served.
+        A turn that was routed and never observed counts as not served. After an error nothing
+        has changed.
+
+        Parameters
+        ----------
+        turn
+            The next turn of a session.
+
+        Returns
+        -------
+        Decision
+            The deployment, the reason, and the figures of every candidate.
+
+        Raises
+        ------
+        TurnError
+            If the turn cannot be served; the message names the field.
+        IntensityError
+            If the grid gives no usable value.
         """
         user, difficulty = self._checked(turn)
         start_s, prompt = float(turn.start_s), int(turn.new_prompt_tokens)
@@ -264,15 +296,28 @@ class CarbonRouter:
     def observe(
         self, session: str, deployment: int | None, cached_tokens: int, output_tokens: int
     ) -> None:
-        """Report that the turn last routed was served on ``deployment`` (None: not at all).
+        """Report how the turn that was last routed in a session was served.
 
-        ``cached_tokens``: what the backend reused of the history
-        (``usage.prompt_tokens_details.cached_tokens``, at most the turn's history: a system
-        prompt that sessions share is new to each of them); ``output_tokens``: what it put out.
-        The deployment may be another than the one decided on. It now holds the whole context,
-        whatever it had to recompute.
+        The deployment then holds the whole context. It may differ from the decision. After an
+        error nothing has changed.
 
-        Raises :class:`~.errors.TurnError`, and then nothing has changed.
+        Parameters
+        ----------
+        session
+            Id of the session.
+        deployment
+            Number of the deployment that served the turn; None if none did.
+        cached_tokens
+            Tokens of the history that the backend reused
+            (``usage.prompt_tokens_details.cached_tokens``). At most the history of the turn: a
+            system prompt that sessions share is new to each of them.
+        output_tokens
+            Tokens that the backend generated.
+
+        Raises
+        ------
+        TurnError
+            If the session has no turn being served, or a number cannot be.
         """
         _whole("cached_tokens", cached_tokens)
         output_tokens = _whole("output_tokens", output_tokens)

@@ -86,7 +86,7 @@ def _sweep(options: argparse.Namespace) -> None:
             Path(folder),
             catalog=catalog_from(options),
             store=_store(),
-            told=_count,
+            on_outcome=_count,
         )
         if options.vary:
             sweep = Sweep(base, tuple(_axis(text) for text in options.vary), question)

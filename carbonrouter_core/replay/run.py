@@ -30,9 +30,27 @@ class Run:
 
 
 def run_policy(prepared: Prepared, policy_id: str, progress: Progress = nobody_listens) -> Run:
-    """Replay one policy and charge it.
+    """Replay a policy on a prepared scenario and charge each turn.
 
-    ``progress`` is called after each block of sessions; an error it raises ends the run.
+    Parameters
+    ----------
+    prepared
+        The result of :func:`prepare`.
+    policy_id
+        Id from :data:`POLICIES`, or ``as-served`` for a log that says how it was served.
+    progress
+        Called after each block of sessions with the share that is done, 0 to 1; an error that
+        it raises ends the run.
+
+    Returns
+    -------
+    Run
+        Decisions and charges, columns of shape (turns,).
+
+    Raises
+    ------
+    InputError
+        If the policy is unknown, or the log does not say how it was served.
     """
     chosen = policy(policy_id)
     if chosen.from_log:

@@ -166,12 +166,32 @@ def prepare(
     own_series: OwnSeries | None = None,
     survey: Survey | None = None,
 ) -> Prepared:
-    """Check that ``scenario`` can run, place its trace in time and look up the grid.
+    """Check that a scenario can run, place its trace in time and look up the grid.
 
-    ``own_series``: carbon-intensity series by zone that go before the built-in ones; left out,
-    those in the store, unless the scenario does without them.
-    ``survey``: of the whole, where ``trace`` is the part of it that is learned from.
-    Raises a subclass of :class:`~.errors.InputError` that says what to change.
+    Parameters
+    ----------
+    scenario
+        All inputs of a run.
+    trace
+        Replaces the trace that the scenario names.
+    catalog
+        Replaces the built-in models, GPU types and regions, and those in the store.
+    own_series
+        Carbon-intensity series by zone, used before the built-in ones. If left out, the series
+        in the store are used, unless the scenario excludes them.
+    survey
+        Of the whole trace, if ``trace`` is only the part that policies learn from.
+
+    Returns
+    -------
+    Prepared
+        What all policies of the scenario share: the placed trace, deployments and intensity.
+
+    Raises
+    ------
+    InputError
+        If the scenario, the trace or the grid data cannot be used; the message says what to
+        change.
     """
     catalog = catalog or load_catalog()
     trace = trace or find_trace(scenario.trace)

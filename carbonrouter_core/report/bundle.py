@@ -64,11 +64,21 @@ def write_bundle(
     generated_utc: datetime | None = None,
     progress: Progress = nobody_listens,
 ) -> None:
-    """Write the zip to ``out``, which need not be seekable; every file covers every policy.
+    """Write the CSV bundle as a zip file.
 
-    Rows are made and written in chunks, so that memory does not grow with their number. Only
-    ``generated_at_utc`` and the times inside the zip differ when the same run is written again.
-    ``progress`` gets the share done and may raise to stop.
+    Rows are made and written in chunks, so memory does not grow with their number. If the same
+    run is written again, only ``generated_at_utc`` and the times inside the zip differ.
+
+    Parameters
+    ----------
+    comparison
+        The runs; every CSV file has all of its policies.
+    out
+        A binary file; it need not be seekable.
+    generated_utc
+        The time that the bundle states; now if left out.
+    progress
+        Called with the share that is done, 0 to 1; an error that it raises ends the work.
     """
     made = (generated_utc or datetime.now(UTC)).astimezone(UTC)
     policies, before = len(comparison.runs), SUMMARY_SHARE + SESSIONS_SHARE

@@ -49,10 +49,26 @@ _environment.globals |= {
 def html_report(
     comparison: Comparison, router: str, *, generated_utc: datetime | None = None
 ) -> str:
-    """The report on ``router`` against FairCarbon; other policies of ``comparison`` beside them.
+    """The report on a policy against FairCarbon, in one HTML file.
 
-    ``generated_utc``: what it gives as its time; now where it is None. Raises
-    :class:`InputError` where one of the two policies was not run.
+    Parameters
+    ----------
+    comparison
+        The runs; the report shows all of its policies.
+    router
+        Id of the policy that the report is about.
+    generated_utc
+        The time that the report states; now if left out.
+
+    Returns
+    -------
+    str
+        HTML that needs no other file.
+
+    Raises
+    ------
+    InputError
+        If ``router`` or FairCarbon was not run.
     """
     for policy_id in (router, BASELINE):
         if policy_id not in comparison.runs:

@@ -14,7 +14,24 @@ from carbonrouter_core.words.names import nearest
 
 
 def find_trace(name: str) -> Trace:
-    """The built-in trace of that name, the trace file at that path, or the stored trace."""
+    """The trace of a name: built in, a file or in the store.
+
+    Parameters
+    ----------
+    name
+        A built-in name, the path of a trace file, or the name of a stored trace; they are looked
+        up in this order.
+
+    Returns
+    -------
+    Trace
+        Its turns as columns of shape (turns,).
+
+    Raises
+    ------
+    TraceError
+        If there is no such trace, or the file cannot be read.
+    """
     large_arrays_apart()  # it is read to be replayed: both go through arrays of all its turns
     if name in BUILTIN_TRACES:
         return builtin_trace(name)

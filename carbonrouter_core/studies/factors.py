@@ -47,7 +47,7 @@ AS_MEASURED = Factors()
 def with_factors(prepared: Prepared, factors: Factors) -> Prepared:
     """``prepared`` with every energy, PUE and difficulty scaled by ``factors``.
 
-    The batch of a replica hangs on memory, not on energy, and stays.
+    The batch of a replica depends on memory, not on energy, so it does not change.
     """
     if factors == AS_MEASURED:
         return prepared

@@ -111,10 +111,22 @@ class HourlyLoad:
 
 
 def hourly_load(comparison: Comparison, policy_id: str) -> HourlyLoad:
-    """Load of each region by hour under a policy; it adds up to the policy's totals.
+    """Load of each region by hour under a policy; the sums are the totals of the policy.
 
-    From the first hour of the window to the last in which a turn starts: conversations begun in
-    the window may go on after it. A trace with its own start times may begin before.
+    The hours are those of the window. Conversations may go on after it, and a trace with its own
+    start times may begin before it: then there are more hours.
+
+    Parameters
+    ----------
+    comparison
+        The runs.
+    policy_id
+        A policy of the comparison.
+
+    Returns
+    -------
+    HourlyLoad
+        Turns, energy in kWh and carbon in gCO2e, each of shape (regions, hours).
     """
     prepared, run = comparison.prepared, comparison.runs[policy_id]
     scenario, fleet = prepared.scenario, prepared.deployments.fleet
@@ -181,7 +193,21 @@ def moved_power_kw(ours: HourlyLoad, theirs: HourlyLoad) -> np.ndarray:
 
 
 def schedule(comparison: Comparison, load: HourlyLoad) -> pd.DataFrame:
-    """One row a region and hour, columns as in :data:`SCHEDULE_COLUMNS`, as a plan to export."""
+    """A load as a table to export.
+
+    Parameters
+    ----------
+    comparison
+        The runs that the load is from.
+    load
+        A result of :func:`hourly_load`.
+
+    Returns
+    -------
+    pandas.DataFrame
+        A row for each region and hour, with the columns :data:`SCHEDULE_COLUMNS`: energy in kWh,
+        carbon in gCO2e.
+    """
     rows = []
     for number, site in enumerate(comparison.prepared.deployments.regions):
         local_s = load.start_s + site.utc_offset_h * S_PER_HOUR
@@ -288,7 +314,7 @@ def project_year(
         )
     return YearProjection(
         policy_id,
-        float(np.mean([one["energy_kwh_per_day"] for one in seasons])) * DAYS_PER_YEAR,
-        float(np.mean([one["carbon_g_per_day"] for one in seasons])) * DAYS_PER_YEAR,
+        float(np.mean([season["energy_kwh_per_day"] for season in seasons])) * DAYS_PER_YEAR,
+        float(np.mean([season["carbon_g_per_day"] for season in seasons])) * DAYS_PER_YEAR,
         tuple(seasons),
     )

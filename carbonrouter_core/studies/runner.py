@@ -1,4 +1,4 @@
-"""Running lists of points of one question: finished ones are kept, and not run again."""
+"""Running lists of points: finished points are stored and not run again."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ from carbonrouter_core.studies.sweep import (
 SAVE_EVERY_S = 5.0
 """What is finished is on disk at the latest after this, and when the run ends or is stopped."""
 KEPT_SWEEPS = 100
-"""Sweeps whose points are kept; the oldest go."""
+"""Most sweeps whose points stay in the store; the oldest are deleted."""
 
 
 class Stopped(Exception):  # noqa: N818 - no failure: what the user asked for
-    """The run was cancelled; what is finished has been kept."""
+    """The run was cancelled; finished points are in the store."""
 
 
 class Runner:
@@ -39,7 +39,7 @@ class Runner:
 
     ``folder``: where workers find a stored trace. ``catalog``: left out, the built-in one with
     what the user stored. ``store``: where finished points are kept, so
-    that a stopped run goes on where it stopped; None: they are not. ``told(outcome, finished,
+    that a stopped run goes on where it stopped; None: nowhere. ``on_outcome(outcome, finished,
     total)`` is called for each outcome as it comes.
     """
 
@@ -51,12 +51,12 @@ class Runner:
         *,
         catalog: Catalog | None = None,
         store: Store | None = None,
-        told: Callable[[Outcome, int, int], None] = lambda outcome, finished, total: None,
+        on_outcome: Callable[[Outcome, int, int], None] = lambda outcome, finished, total: None,
         cancelled: Callable[[], bool] = lambda: False,
         ahead: int | None = None,
     ) -> None:
         self._question, self._executor, self._folder = question, executor, folder
-        self._store, self._told, self._cancelled = store, told, cancelled
+        self._store, self._on_outcome, self._cancelled = store, on_outcome, cancelled
         self._ahead = ahead
         self._catalog = catalog or load_catalog()  # the same for all that this runner is asked
 
@@ -84,7 +84,7 @@ class Runner:
                 ahead=self._ahead,
             ):
                 outcomes[distinct[number]] = outcome
-                self._told(outcome, len(outcomes), len(distinct))
+                self._on_outcome(outcome, len(outcomes), len(distinct))
                 if time.monotonic() - saved_at > SAVE_EVERY_S:
                     self._keep(key, outcomes)
                     saved_at = time.monotonic()

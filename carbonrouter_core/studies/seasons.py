@@ -107,7 +107,7 @@ def compare_windows(
     own_series: OwnSeries | None = None,
     progress: Progress = nobody_listens,
 ) -> Iterator[WindowResult]:
-    """Run ``scenario`` in a window from each of ``starts``; results come one by one.
+    """Run ``scenario`` in a window from each of ``starts``; yields a result after each.
 
     ``progress`` as in :func:`~.run.run_policy`. A window that cannot be run says why.
     Raises :class:`ScenarioError` for no starts.
@@ -116,14 +116,14 @@ def compare_windows(
         raise ScenarioError("There is no window to compare; name at least one first day.")
     for number, start in enumerate(starts):
         moved = scenario.replace(window_start=start)
-        told = part_of(progress, number / len(starts), 1 / len(starts))
+        window_progress = part_of(progress, number / len(starts), 1 / len(starts))
         try:
             result = compare(
                 moved,
                 [*policies, BASELINE],
                 catalog=catalog,
                 own_series=own_series,
-                progress=told,
+                progress=window_progress,
             )
         except IntensityError as error:
             yield WindowResult(start, scenario.window_days, {}, {}, {}, str(error))
@@ -150,7 +150,7 @@ def compare_knowledge(
     own_series: OwnSeries | None = None,
     progress: Progress = nobody_listens,
 ) -> Iterator[KnowledgeResult]:
-    """Run ``scenario`` with each of ``kinds`` of knowledge; results come one by one.
+    """Run ``scenario`` with each of ``kinds`` of knowledge; yields a result after each.
 
     ``progress`` as in :func:`~.run.run_policy`.
     Carbon is always charged by the true intensity. What cannot be had (a forecast that the

@@ -1,4 +1,4 @@
-"""What the answer hangs on: one input at a time, where it turns, and how sure the factors are."""
+"""What the saving depends on: one input at a time, break-even, and measured factors drawn."""
 
 from __future__ import annotations
 
@@ -52,8 +52,8 @@ def one_at_a_time(base: Scenario, inputs: Sequence[str] | None = None) -> list[P
     """The points of a tornado: the base, then low and high of each input."""
     points = [Point(base)]
     for name in inputs or SWEEP_INPUTS:
-        one = sweep_input(name)
-        points += [one.set_on(points[0], one.low), one.set_on(points[0], one.high)]
+        swept = sweep_input(name)
+        points += [swept.set_on(points[0], swept.low), swept.set_on(points[0], swept.high)]
     return points
 
 
@@ -100,18 +100,18 @@ def most_important(bars: Sequence[Swing]) -> str:
     return text
 
 
-def label_in_text(one: SweepInput) -> str:
+def label_in_text(swept: SweepInput) -> str:
     """What an input is called within a sentence: "quality floor", "PUE of all regions"."""
-    return one.label if one.label[:2].isupper() else one.label[:1].lower() + one.label[1:]
+    return swept.label if swept.label[:2].isupper() else swept.label[:1].lower() + swept.label[1:]
 
 
 def _percent(value: float | None) -> str:
     return "no result" if value is None else f"{value:.1f} %"
 
 
-def _shown(one: SweepInput, value: Any) -> str:
+def _shown(swept: SweepInput, value: Any) -> str:
     number = f"{value:,g}" if isinstance(value, int | float) else str(value)
-    return f"{number} {one.unit}".strip()
+    return f"{number} {swept.unit}".strip()
 
 
 # --- Where does it stop winning? -----------------------------------------------------------------
@@ -161,20 +161,20 @@ def break_even(
     Evenly spaced values first, then every change of sign between neighbours is halved; a
     crossing back and forth between two of the first values is not seen.
     """
-    one = sweep_input(name)
-    if not one.numeric:
-        raise InputError(f"{one.label} has no values in between to search.")
-    low = float(one.low if low is None else low)
-    high = float(one.high if high is None else high)
+    swept = sweep_input(name)
+    if not swept.numeric:
+        raise InputError(f"{swept.label} has no values in between to search.")
+    low = float(swept.low if low is None else low)
+    high = float(swept.high if high is None else high)
     if not low < high:
         raise InputError(f"The search needs a range; {low:g} is not below {high:g}.")
-    whole = isinstance(one.low, int)
+    whole = isinstance(swept.low, int)
 
     def savings(values: Sequence[float]) -> list[float | None]:
         return [saving_of(outcome, policy_id) for outcome in ask([put(value) for value in values])]
 
     def put(value: float) -> Point:
-        return one.set_on(base, int(value) if whole else value)
+        return swept.set_on(base, int(value) if whole else value)
 
     def rounded(value: float) -> float:
         return float(round(value)) if whole else float(value)
@@ -193,7 +193,7 @@ def break_even(
             for (a, b), m in zip(brackets, middles, strict=True)
         ]
     crossings = tuple(_crossing(a, seen[a], b, seen[b]) for a, b in brackets)
-    return BreakEven(one, low, high, crossings, tuple(sorted(seen.items())))
+    return BreakEven(swept, low, high, crossings, tuple(sorted(seen.items())))
 
 
 def _sign_changes(first: float | None, second: float | None) -> bool:
@@ -221,16 +221,16 @@ def drawn_factors(base: Scenario, draws: int, seed: int) -> list[Point]:
     if draws > MAX_POINTS:
         raise InputError(f"{draws:,} draws are too many; at most {MAX_POINTS:,}.")
     rng = np.random.default_rng([seed, 8])
-    measured = [one for one in SWEEP_INPUTS.values() if one.measured]
+    measured = [swept for swept in SWEEP_INPUTS.values() if swept.measured]
     points = [Point(base)]
     for row in rng.random((draws, len(measured))):
         values = {
-            one.id: float(
-                one.low * (one.high / one.low) ** u
-                if one.low > 0
-                else one.low + (one.high - one.low) * u
+            swept.id: float(
+                swept.low * (swept.high / swept.low) ** u
+                if swept.low > 0
+                else swept.low + (swept.high - swept.low) * u
             )
-            for one, u in zip(measured, row, strict=True)
+            for swept, u in zip(measured, row, strict=True)
         }
         points.append(Point(base, replace(AS_MEASURED, **values)))
     return points
@@ -252,8 +252,8 @@ def factor_interval(outcomes: Sequence[Outcome], policy_id: str) -> Interval:
 def spaced_values(name: str, count: int, low: Any = None, high: Any = None) -> tuple[Any, ...]:
     """``count`` values of input ``name`` from low to high, evenly spaced; dates and whole
     numbers rounded, doubles left out; of an input without values in between, its two."""
-    one = sweep_input(name)
-    low, high = one.low if low is None else low, one.high if high is None else high
+    swept = sweep_input(name)
+    low, high = swept.low if low is None else low, swept.high if high is None else high
     if count < 2:
         raise InputError(f"{count} values are no sweep; take 2 or more.")
     if count > MAX_POINTS:  # before they take memory
@@ -263,11 +263,11 @@ def spaced_values(name: str, count: int, low: Any = None, high: Any = None) -> t
             raise ScenarioError(f"{name}: {low} is not before {high}.")
         days = sorted({round(d) for d in np.linspace(0, (high - low).days, count)})
         return tuple(low + timedelta(days=day) for day in days)
-    if not one.numeric:
+    if not swept.numeric:
         return (low, high)
     if not low < high:
         raise ScenarioError(f"{name}: {low:g} is not below {high:g}.")
     values = np.linspace(float(low), float(high), count)
-    if isinstance(one.low, int):
+    if isinstance(swept.low, int):
         return tuple(sorted({round(value) for value in values}))
     return tuple(float(f"{value:.6g}") for value in values)

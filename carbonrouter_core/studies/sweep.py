@@ -163,14 +163,37 @@ def run_points(
     cancelled: Callable[[], bool] = lambda: False,
     ahead: int | None = None,
 ) -> Iterator[tuple[int, Outcome]]:
-    """Number and outcome of each of ``points`` as they come; those of ``done`` at once.
+    """Run points, each a scenario with its factors; leaving the iterator cancels the rest.
 
-    ``executor``: where they run (None: here, one after the other). ``folder``: where workers
-    find a trace that is not built in; needed for a stored one, since one process holds the
-    store. ``catalog`` and ``own_series`` as in :func:`~.world.prepare`, looked up here where left
-    out. Ends early once ``cancelled()``; leaving the iterator cancels what has not begun.
-    ``ahead``: how many points wait or run at the executor at a time (None: all of them), so that
-    others who use it get their turn.
+    Parameters
+    ----------
+    points
+        What to run, such as :meth:`Sweep.points`.
+    question
+        Policies, baseline and sessions; the same for every point.
+    executor
+        Where the points run, see :func:`open_executor`; in this process if left out.
+    folder
+        A folder that workers can read; needed for a stored trace.
+    catalog, own_series
+        As in :func:`prepare`; looked up here if left out.
+    done
+        Outcomes that are known; their points are not run.
+    cancelled
+        Called between points; the iterator ends if it returns True.
+    ahead
+        Most points that wait or run at the executor at a time; all if left out. A limit lets
+        others use the executor meanwhile.
+
+    Yields
+    ------
+    tuple of int and Outcome
+        Number of a point in ``points`` and its outcome, as they finish.
+
+    Raises
+    ------
+    WorkersLostError
+        If the workers end while points are waiting.
     """
     done = done or {}
     catalog = catalog or load_catalog()  # workers cannot open the store, where sites may be

@@ -15,9 +15,22 @@ from carbonrouter_core.traces.staging import Staged, stage
 
 
 def read_trace(path: Path) -> Trace:
-    """The trace in the file at ``path``, in any known format; its name is the file's.
+    """Read a trace file in any known format.
 
-    Raises :class:`TraceError` naming the line (row of Parquet) of the first thing that is wrong.
+    Parameters
+    ----------
+    path
+        The file; its name becomes the name of the trace.
+
+    Returns
+    -------
+    Trace
+        Its turns as columns of shape (turns,).
+
+    Raises
+    ------
+    TraceError
+        If anything in the file is wrong; the message names the first line (row of Parquet).
     """
     with stage([path]) as staged:
         staged.require(done="read")

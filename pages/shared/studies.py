@@ -126,7 +126,7 @@ def _run(job: Job, study: Study) -> Results:
                 executor,
                 Path(folder),
                 store=store,
-                told=collect,
+                on_outcome=collect,
                 cancelled=lambda: job.stopping,
                 ahead=2 * processes.workers(),
             )

@@ -34,7 +34,7 @@ def test_outcomes_come_in_the_order_of_the_points_and_equal_ones_run_once(
     executor: ThreadPoolExecutor, tmp_path: Path
 ) -> None:
     told: list[tuple[Outcome, int, int]] = []
-    run = Runner(ASKED, executor, tmp_path, told=lambda *what: told.append(what))
+    run = Runner(ASKED, executor, tmp_path, on_outcome=lambda *what: told.append(what))
     outcomes = run(POINTS)
     alone = dict(run_points(POINTS, ASKED))
     assert outcomes == [alone[number] for number in range(4)]
@@ -50,7 +50,7 @@ def test_a_stopped_run_goes_on_where_it_stopped(
         executor,
         tmp_path,
         store=store,
-        told=lambda outcome, *_: came.append(outcome),
+        on_outcome=lambda outcome, *_: came.append(outcome),
         cancelled=lambda: bool(came),
         ahead=1,
     )

@@ -1,7 +1,6 @@
 """House rules that a command can check, over the files that git tracks."""
 
 import hashlib
-import importlib.util
 import json
 import re
 import tomllib
@@ -11,6 +10,8 @@ from pathlib import Path
 import pytest
 from packaging.requirements import Requirement
 from streamlit import config as streamlit_config
+
+from tests.build_scripts import build_script
 
 ROOT = Path(__file__).resolve().parents[1]
 MACHINE_TEXT = re.compile(
@@ -150,10 +151,7 @@ def test_land_is_where_it_should_be() -> None:
 
 
 def test_land_is_what_its_script_makes_of_the_source(shared_data: Path) -> None:
-    spec = importlib.util.spec_from_file_location("basemap", ROOT / "data/build/basemap.py")
-    assert spec and spec.loader
-    basemap = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(basemap)
+    basemap = build_script("basemap")
     source = json.loads((shared_data / "basemap" / "land-110m.json").read_text(encoding="utf-8"))
     shipped = json.loads((ROOT / "assets" / "land.geojson").read_text(encoding="utf-8"))
     assert json.loads(json.dumps(basemap.land(source))) == shipped

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
-import sys
 from pathlib import Path
 from types import ModuleType
 
@@ -12,6 +10,7 @@ import pandas as pd
 import pytest
 
 from carbonrouter_core import Scenario, load_catalog, prepare
+from tests.build_scripts import build_script
 
 ROOT = Path(__file__).resolve().parents[2]
 KEYS = ["source", "model", "gpu", "quantity", "relation", "range"]
@@ -19,13 +18,7 @@ KEYS = ["source", "model", "gpu", "quantity", "relation", "range"]
 
 @pytest.fixture(scope="module")
 def script() -> ModuleType:
-    path = ROOT / "data" / "build" / "cost_model_errors.py"
-    spec = importlib.util.spec_from_file_location("cost_model_errors", path)
-    assert spec and spec.loader
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    return module
+    return build_script("cost_model_errors")
 
 
 @pytest.fixture(scope="module")

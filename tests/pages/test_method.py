@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import importlib.util
 import math
 import re
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -22,6 +20,7 @@ from carbonrouter_core.routing.policies.lookahead import HORIZON_TURNS
 from carbonrouter_core.words import figures as fmt
 from pages.method import sections
 from pages.shared import cache
+from tests.build_scripts import build_script
 from tests.waiting import PATIENCE_S
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -253,12 +252,7 @@ def test_a_hostile_name_is_shown_as_text(open_method: Callable[..., AppTest]) ->
 
 
 def test_the_tables_in_the_text_are_those_of_the_data() -> None:
-    path = ROOT / "data" / "build" / "cost_model_errors.py"
-    spec = importlib.util.spec_from_file_location("cost_model_errors_docs", path)
-    assert spec and spec.loader
-    script = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = script
-    spec.loader.exec_module(script)
+    script = build_script("cost_model_errors")
     text = sections.TEXT.read_text("utf-8")
     errors, uncertain = (
         pd.read_csv(ROOT / "data" / name)

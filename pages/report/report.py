@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from carbonrouter_core.report.kept_runs import Check
-from carbonrouter_core.store.store import StoredRun
+from carbonrouter_core.store.runs import StoredRun
 from pages.report import downloads, stored_runs
 from pages.shared import page
 

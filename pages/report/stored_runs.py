@@ -10,7 +10,9 @@ import streamlit as st
 
 import carbonrouter_core as core
 from carbonrouter_core.report import kept_runs
-from carbonrouter_core.store.store import MAX_NAME, MAX_NOTE, StoredRun, existing_store, open_store
+from carbonrouter_core.store.catalogue import MAX_NAME
+from carbonrouter_core.store.runs import MAX_NOTE, StoredRun
+from carbonrouter_core.store.store import existing_store, open_store
 from carbonrouter_core.words import figures as fmt
 from pages.report import work
 from pages.report.work import KEY, Subject

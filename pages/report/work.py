@@ -18,7 +18,8 @@ import carbonrouter_core as core
 from carbonrouter_core.progress import part_of
 from carbonrouter_core.report import html_report, kept_runs, write_bundle
 from carbonrouter_core.results import provenance
-from carbonrouter_core.store.store import StoredRun, open_store
+from carbonrouter_core.store.runs import StoredRun
+from carbonrouter_core.store.store import open_store
 from pages.shared import jobs
 from pages.shared.jobs import Job
 

@@ -9,7 +9,8 @@ import streamlit as st
 
 import carbonrouter_core as core
 from carbonrouter_core.scenario import FIELDS
-from carbonrouter_core.store.store import StoredText, open_store
+from carbonrouter_core.store.scenarios import StoredText
+from carbonrouter_core.store.store import open_store
 from carbonrouter_core.words import figures as fmt
 from pages.scenario import form
 from pages.shared import state, stored, ways

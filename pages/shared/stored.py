@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from carbonrouter_core.errors import StoreError
-from carbonrouter_core.store.store import StoredText, StoredTrace, existing_store
+from carbonrouter_core.store.scenarios import StoredText
+from carbonrouter_core.store.store import existing_store
+from carbonrouter_core.store.traces import StoredTrace
 
 
 def traces() -> tuple[list[StoredTrace], str]:

@@ -26,7 +26,8 @@ from carbonrouter_core.results.observed import (
     fit_idle_s,
 )
 from carbonrouter_core.routing.policies import AS_SERVED, ROUTER
-from carbonrouter_core.store.store import StoredTrace, open_store
+from carbonrouter_core.store.store import open_store
+from carbonrouter_core.store.traces import StoredTrace
 from carbonrouter_core.traces.builtin import BUILTIN_TRACES
 from carbonrouter_core.traces.importers import IMPORTERS
 from carbonrouter_core.traces.importers.base import ImportOptions

@@ -5,7 +5,7 @@ from __future__ import annotations
 import streamlit as st
 
 import carbonrouter_core as core
-from carbonrouter_core.store.store import StoredTrace
+from carbonrouter_core.store.traces import StoredTrace
 from carbonrouter_core.traces.importers import IMPORTERS
 from carbonrouter_core.words import figures as fmt
 from pages.shared import controls, jobs, page

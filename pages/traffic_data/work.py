@@ -9,7 +9,8 @@ from collections.abc import Sequence
 
 from streamlit.runtime.uploaded_file_manager import UploadedFile
 
-from carbonrouter_core.store.store import StoredTrace, open_store
+from carbonrouter_core.store.store import open_store
+from carbonrouter_core.store.traces import StoredTrace
 from carbonrouter_core.traces.importers.base import ImportOptions
 from carbonrouter_core.traces.staging import Staged, stage
 from pages.shared import jobs, uploads

@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from carbonrouter_core.cli.main import main
-from carbonrouter_core.store.store import close_store
 
 LOG = "session,turn,new_prompt_tokens,output_tokens,t_s\n" + "".join(
     f"s{i},{turn},{50 + 7 * i},80,{turn * 60}\n" for i in range(20) for turn in range(3)
@@ -20,7 +19,6 @@ LOG = "session,turn,new_prompt_tokens,output_tokens,t_s\n" + "".join(
 def own_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setenv("CARBONROUTER_HOME", str(tmp_path / "home"))
     yield
-    close_store()
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from carbonrouter_core.cli.main import main
 from carbonrouter_core.errors import StoreError
 from carbonrouter_core.scenario import Scenario
 from carbonrouter_core.store.find_trace import parts_folder
-from carbonrouter_core.store.store import close_store, open_store
+from carbonrouter_core.store.store import open_store
 
 SMALL = ["--sample", "200", "--policies", "carbonrouter,faircarbon", "--workers", "1"]
 
@@ -20,7 +20,6 @@ SMALL = ["--sample", "200", "--policies", "carbonrouter,faircarbon", "--workers"
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("CARBONROUTER_HOME", str(tmp_path))
     yield tmp_path
-    close_store()
 
 
 def printed(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:

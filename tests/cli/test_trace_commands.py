@@ -6,7 +6,6 @@ from pathlib import Path
 import pytest
 
 from carbonrouter_core.cli.main import main
-from carbonrouter_core.store.store import close_store
 
 HEADER = "session,turn,new_prompt_tokens,output_tokens"
 
@@ -15,7 +14,6 @@ HEADER = "session,turn,new_prompt_tokens,output_tokens"
 def own_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("CARBONROUTER_HOME", str(tmp_path / "home"))
     yield
-    close_store()
 
 
 def test_a_trace_is_imported_listed_used_exported_and_deleted(

@@ -19,7 +19,6 @@ from carbonrouter_core.grid.calendar import (
     whole_days,
 )
 from carbonrouter_core.grid.series import ZoneSeries, builtin_series
-from carbonrouter_core.store.store import close_store
 from carbonrouter_core.studies.seasons import (
     compare_knowledge,
     compare_windows,
@@ -136,24 +135,20 @@ def test_the_cost_of_knowing_less() -> None:
 def test_zones_lists_what_there_is_and_keeps_sites(
     tmp_path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-
     monkeypatch.setenv("CARBONROUTER_HOME", str(tmp_path / "home"))
-    try:
-        assert main(["zones"]) == 0
-        listed = capsys.readouterr().out
-        assert "lifecycle + direct" in listed and "FR " in listed
-        assert "London" in listed and "1.20 assumed" in listed
-        assert main(["zones", "--add-site", "Dublin", "GB", "53.35", "-6.26"]) == 0
-        assert "PUE 1.20 (assumed)" in capsys.readouterr().out
-        assert main(["zones"]) == 0
-        assert "Dublin" in capsys.readouterr().out
-        assert main(["zones", "--add-site", "Cork", "GB", "x", "1"]) == 2
-        assert main(["zones", "--add-site", "Cork"]) == 2
-        assert main(["zones", "--delete-site", "Dublin"]) == 0
-        assert main(["zones", "--delete", "nothing"]) == 2
-        assert "Unknown intensity data" in capsys.readouterr().err
-    finally:
-        close_store()
+    assert main(["zones"]) == 0
+    listed = capsys.readouterr().out
+    assert "lifecycle + direct" in listed and "FR " in listed
+    assert "London" in listed and "1.20 assumed" in listed
+    assert main(["zones", "--add-site", "Dublin", "GB", "53.35", "-6.26"]) == 0
+    assert "PUE 1.20 (assumed)" in capsys.readouterr().out
+    assert main(["zones"]) == 0
+    assert "Dublin" in capsys.readouterr().out
+    assert main(["zones", "--add-site", "Cork", "GB", "x", "1"]) == 2
+    assert main(["zones", "--add-site", "Cork"]) == 2
+    assert main(["zones", "--delete-site", "Dublin"]) == 0
+    assert main(["zones", "--delete", "nothing"]) == 2
+    assert "Unknown intensity data" in capsys.readouterr().err
 
 
 def test_windows_says_what_zones_share_and_runs_them(capsys: pytest.CaptureFixture[str]) -> None:

@@ -15,7 +15,7 @@ from streamlit.testing.v1 import AppTest
 from carbonrouter_core import Comparison, Scenario, compare
 from carbonrouter_core.results.breakdowns import MEANS, SUMS
 from carbonrouter_core.results.tradeoffs import SHARES
-from carbonrouter_core.store.store import close_store, open_store
+from carbonrouter_core.store.store import open_store
 from carbonrouter_core.words import figures as fmt
 from pages.compare import entries, plots, sentences, tables
 from pages.compare.entries import Entry, Results, Scale
@@ -45,7 +45,6 @@ def open_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[OpenP
         return app
 
     yield start
-    close_store()
 
 
 @pytest.fixture(scope="module")

@@ -13,7 +13,6 @@ from streamlit.testing.v1 import AppTest
 from carbonrouter_core import Scenario
 from carbonrouter_core.store.series import stored_intensity
 from carbonrouter_core.store.sites import own_sites
-from carbonrouter_core.store.store import close_store
 from pages.grid_data import imports, work
 from pages.grid_data.work import KEY
 from pages.shared import cache
@@ -45,7 +44,6 @@ def open_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Calla
         return app
 
     yield start
-    close_store()
 
 
 def words(app: AppTest) -> str:

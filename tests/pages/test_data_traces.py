@@ -10,7 +10,7 @@ from streamlit.testing.v1 import AppTest
 
 from carbonrouter_core import Scenario
 from carbonrouter_core.errors import StoreError
-from carbonrouter_core.store.store import close_store, open_store
+from carbonrouter_core.store.store import open_store
 from carbonrouter_core.traces.staging import stage
 from pages.shared import stored
 from pages.traffic_data.work import KEY
@@ -35,7 +35,6 @@ def open_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Calla
         return app
 
     yield start
-    close_store()
 
 
 def words(app: AppTest) -> str:

@@ -16,7 +16,6 @@ from streamlit.testing.v1 import AppTest
 
 from carbonrouter_core import Scenario, compare, units
 from carbonrouter_core.cli.main import main
-from carbonrouter_core.store.store import close_store
 from carbonrouter_core.studies import planning
 from carbonrouter_core.studies.planning import HourlyLoad, YearProjection
 from carbonrouter_core.studies.sweep import Question, run_points
@@ -54,7 +53,6 @@ def open_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[OpenP
     with ThreadPoolExecutor(2) as threads:
         monkeypatch.setattr(processes.POOL, "_executor", threads)
         yield start
-    close_store()
 
 
 def plain(markup: str) -> str:

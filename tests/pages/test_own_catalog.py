@@ -11,7 +11,6 @@ from streamlit.testing.v1 import AppTest
 from carbonrouter_core import Scenario, load_catalog
 from carbonrouter_core.fleet.own import TABLES, template_csv
 from carbonrouter_core.store.own_catalog import import_catalog, stored_additions
-from carbonrouter_core.store.store import close_store
 from pages.shared import cache
 from tests.waiting import PATIENCE_S
 
@@ -27,7 +26,6 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     monkeypatch.setattr(cache, "overview", lambda scenario, router: figures)
     monkeypatch.setattr(cache, "comparison", lambda scenario, router: run)
     yield tmp_path
-    close_store()
 
 
 def open_page(scenario: Scenario | None = None) -> AppTest:

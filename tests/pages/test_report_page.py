@@ -13,7 +13,7 @@ from streamlit.testing.v1 import AppTest
 
 from carbonrouter_core import Scenario
 from carbonrouter_core.report.links import link_text, open_link
-from carbonrouter_core.store.store import close_store, existing_store, open_store
+from carbonrouter_core.store.store import existing_store, open_store
 from carbonrouter_core.traces.staging import stage
 from pages.report import work
 from pages.report.downloads import DONE
@@ -51,7 +51,6 @@ def open_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[OpenP
         return app
 
     yield start
-    close_store()
 
 
 def words(app: AppTest) -> str:

@@ -10,7 +10,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from carbonrouter_core import FIELDS, PRESETS, Scenario, compare
-from carbonrouter_core.store.store import close_store, open_store
+from carbonrouter_core.store.store import open_store
 from carbonrouter_core.words import figures as fmt
 from pages.scenario import saved
 from pages.shared import cache, jobs
@@ -36,7 +36,6 @@ def open_real_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[
         return app
 
     yield start
-    close_store()
 
 
 @pytest.fixture

@@ -16,7 +16,7 @@ from streamlit.testing.v1 import AppTest
 from carbonrouter_core import Scenario
 from carbonrouter_core.cli.main import main
 from carbonrouter_core.results.comparison import Interval
-from carbonrouter_core.store.store import close_store, open_store
+from carbonrouter_core.store.store import open_store
 from carbonrouter_core.studies import sensitivity
 from carbonrouter_core.studies.inputs import SWEEP_INPUTS, Point
 from carbonrouter_core.studies.sweep import STORED, Axis, Outcome, Question, run_points
@@ -66,7 +66,6 @@ def open_page(
         return app
 
     yield start
-    close_store()
 
 
 class Holding(Executor):

@@ -15,7 +15,7 @@ from carbonrouter_core import Scenario, compare
 from carbonrouter_core.results.comparison import Comparison
 from carbonrouter_core.results.session_story import Story, session_table, tell
 from carbonrouter_core.routing.policies import reasons
-from carbonrouter_core.store.store import close_store, open_store
+from carbonrouter_core.store.store import open_store
 from carbonrouter_core.traces.staging import stage
 from carbonrouter_core.words import figures as fmt
 from pages.session_replay import conversations, decisions, player
@@ -377,16 +377,13 @@ def test_what_a_log_says_was_served_is_replayed_beside_the_router(
         for turn in range(4)
     ]
     log.write_text("".join(json.dumps(record) + "\n" for record in records))
-    try:
-        with stage([log]) as staged:
-            open_store().save_trace(staged, "mine")
-        app = open_page(Scenario(trace="mine", window_start="2024-05-20", window_days=1))
-        assert "As served" not in header_names(app)
-        app.selectbox(key="replay-other").set_value("as-served").run()
-        assert not app.exception
-        header, columns = sent(app)
-    finally:
-        close_store()
+    with stage([log]) as staged:
+        open_store().save_trace(staged, "mine")
+    app = open_page(Scenario(trace="mine", window_start="2024-05-20", window_days=1))
+    assert "As served" not in header_names(app)
+    app.selectbox(key="replay-other").set_value("as-served").run()
+    assert not app.exception
+    header, columns = sent(app)
     logged = header["policies"][1]
     assert logged["name"] == "As served" and "weighed nothing" in logged["note"]
     assert logged["why"][0] == "Its rule: what the log says was served where."

@@ -16,7 +16,6 @@ from carbonrouter_core.cli.main import main
 from carbonrouter_core.fleet.own import TABLES, template_csv
 from carbonrouter_core.report.links import link_text, needs, open_link, own_entries_of
 from carbonrouter_core.store.own_catalog import delete_entry, import_catalog, stored_additions
-from carbonrouter_core.store.store import close_store
 
 OWN = Scenario(trace="claude-code", models=("my-model",), gpus=("my-gpu",))
 CHOOSE_OWN = ("--set", "models=my-model", "--set", "gpus=my-gpu")
@@ -27,7 +26,6 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """An empty store."""
     monkeypatch.setenv("CARBONROUTER_HOME", str(tmp_path / "home"))
     yield tmp_path / "home"
-    close_store()
 
 
 @pytest.fixture
@@ -63,7 +61,6 @@ def names() -> list[str]:
 
 def test_what_is_stored_is_in_the_catalog_from_then_on(tables) -> None:
     stored = import_catalog(**tables)
-    close_store()  # as another process finds it
     assert stored_additions().entries == stored
     assert [entry.name for entry in prepare(OWN).deployments.own_entries] == names()
     assert names() == ["my-model", "my-gpu", "my-model on my-gpu"]

@@ -24,7 +24,7 @@ from carbonrouter_core.store.series import (
     stored_intensity,
 )
 from carbonrouter_core.store.sites import add_site, delete_site, own_sites
-from carbonrouter_core.store.store import close_store, open_store
+from carbonrouter_core.store.store import open_store
 
 ROOT = Path(__file__).resolve().parents[2]
 SMALL = Scenario(trace="claude-code", window_days=2)
@@ -35,7 +35,6 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """An empty store of one's own."""
     monkeypatch.setenv("CARBONROUTER_HOME", str(tmp_path / "home"))
     yield tmp_path / "home"
-    close_store()
 
 
 def table(
@@ -110,7 +109,6 @@ def test_while_another_process_holds_the_store_built_in_series_are_used(
     tmp_path: Path, home: Path
 ) -> None:
     keep(table(tmp_path / "a.csv"))
-    close_store()
     code = (
         "from carbonrouter_core.store.store import open_store\n"
         "open_store()\nprint('open', flush=True)\ninput()"

@@ -15,16 +15,9 @@ import pytest
 
 from carbonrouter_core import Scenario, StoreError, TraceError, compare, find_trace
 from carbonrouter_core.errors import InputError
-from carbonrouter_core.store.store import (
-    FILE_NAME,
-    MIGRATIONS,
-    Store,
-    StoredRun,
-    close_store,
-    existing_store,
-    home,
-    open_store,
-)
+from carbonrouter_core.store.folder import FILE_NAME, home
+from carbonrouter_core.store.runs import StoredRun
+from carbonrouter_core.store.store import MIGRATIONS, Store, existing_store, open_store
 from carbonrouter_core.traces.loading import staged_trace
 from carbonrouter_core.traces.staging import stage
 
@@ -39,7 +32,6 @@ def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """The user's store, in a folder of its own."""
     monkeypatch.setenv("CARBONROUTER_HOME", str(tmp_path / "home"))
     yield open_store()
-    close_store()
 
 
 def table(path: Path, turns: int, sessions: int = 3) -> Path:
@@ -194,7 +186,6 @@ def test_who_does_not_let_go_only_puts_off_the_shrinking(
     user.join()
     assert store.path.stat().st_size > 4_000_000
     assert store.table_names("random") == ["last"]
-    close_store()
     again = open_store()
     assert again.path.stat().st_size < 2_500_000
     assert again.load_table("random", "last")[0] == RANDOM.slice(400_000)
@@ -284,7 +275,6 @@ def test_a_process_killed_while_the_file_shrinks_leaves_a_whole_store(
     with stage([table(tmp_path / "t.csv", 50)]) as staged:
         store.save_trace(staged, "small")
     before = store.load_trace("small").sha256
-    close_store()
     process = subprocess.Popen(
         [sys.executable, "-c", SHRINKING, when], cwd=ROOT, stdout=subprocess.PIPE, text=True
     )
@@ -323,7 +313,6 @@ def test_a_process_killed_while_importing_leaves_what_was_there(
     with stage([table(tmp_path / "first.csv", 50)]) as staged:
         store.save_trace(staged, "first")
     before = store.load_trace("first").sha256
-    close_store()
     size = store.path.stat().st_size
     process = subprocess.Popen(
         [sys.executable, "-c", KILLED, str(path)],
@@ -378,7 +367,6 @@ def test_a_second_process_is_told_and_can_use_what_is_built_in(
     finally:
         process.communicate("\n")
     open_store()  # once the other one has gone
-    close_store()
 
 
 def test_threads_have_a_cursor_each(store: Store, tmp_path: Path) -> None:
@@ -549,6 +537,5 @@ def test_a_log_with_dates_and_observed_figures_survives_export_and_import(
 def test_the_file_is_a_plain_duckdb_file(store: Store, tmp_path: Path) -> None:
     with stage([table(tmp_path / "t.csv", 9)]) as staged:
         store.save_trace(staged, "mine")
-    close_store()
     with duckdb.connect(str(store.path), read_only=True) as connection:
         assert connection.execute("SELECT name, turns FROM traces").fetchall() == [("mine", 9)]

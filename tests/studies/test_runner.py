@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from carbonrouter_core import Scenario
-from carbonrouter_core.store.store import Store, close_store, open_store
+from carbonrouter_core.store.store import Store, open_store
 from carbonrouter_core.studies import runner as module
 from carbonrouter_core.studies.inputs import Point
 from carbonrouter_core.studies.runner import Runner, Stopped
@@ -21,7 +21,6 @@ POINTS = [Point(Scenario(idle_s=idle_s)) for idle_s in (60.0, 600.0, 3600.0, 60.
 def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Store]:
     monkeypatch.setenv("CARBONROUTER_HOME", str(tmp_path))
     yield open_store()
-    close_store()
 
 
 @pytest.fixture

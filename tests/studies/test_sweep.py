@@ -14,7 +14,7 @@ from carbonrouter_core.errors import InputError, ScenarioError
 from carbonrouter_core.grid.series import ZoneSeries
 from carbonrouter_core.replay.executors import open_executor
 from carbonrouter_core.store.sites import load_catalog
-from carbonrouter_core.store.store import close_store, open_store
+from carbonrouter_core.store.store import open_store
 from carbonrouter_core.studies.factors import Factors
 from carbonrouter_core.studies.inputs import SWEEP_INPUTS, Point, sweep_input
 from carbonrouter_core.studies.sweep import (
@@ -43,7 +43,6 @@ SWEEP = Sweep(
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("CARBONROUTER_HOME", str(tmp_path))
     yield tmp_path
-    close_store()
 
 
 @pytest.fixture(scope="module")
@@ -139,7 +138,6 @@ def test_a_stopped_sweep_goes_on_from_the_store(home: Path, alone: dict[int, Out
     assert saved_outcomes(store, key) == {}
     some = [outcome for _, outcome in itertools.islice(run_points(points, ASKED), 2)]
     save_outcomes(store, key, some)
-    close_store()
     again = saved_outcomes(open_store(), key)
     assert again == {points[0]: alone[0], points[1]: alone[1]}
     assert dict(run_points(points, ASKED, done=again)) == alone

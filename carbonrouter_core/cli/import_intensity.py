@@ -43,7 +43,7 @@ def add_to(kinds: Any) -> None:
 
 
 def _import(options: argparse.Namespace) -> None:
-    store = open_store()  # before the work: another process may hold it
+    store = open_store()  # what is wrong with it is said before the work
     staged = stage_intensity(
         options.files,
         options.format,

@@ -82,8 +82,7 @@ def _copy(
         if rows in there:
             file = files.enter_context(NewTable(tables_folder))
             name = file.name
-            source = connection.execute(f"SELECT * FROM store.{rows}")
-            file.write(source.to_arrow_reader(CHUNK_ROWS))
+            file.write(connection.sql(f"SELECT * FROM store.{rows}").to_arrow_reader(CHUNK_ROWS))
             file.put_in_place()
         connection.execute(
             f"INSERT INTO {table} ({columns}, file) SELECT {columns}, $1 FROM store.{table} "

@@ -13,7 +13,6 @@ HEADER = "session,turn,new_prompt_tokens,output_tokens"
 @pytest.fixture(autouse=True)
 def own_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("CARBONROUTER_HOME", str(tmp_path / "home"))
-    yield
 
 
 def test_a_trace_is_imported_listed_used_exported_and_deleted(

@@ -1,4 +1,4 @@
-"""The store: what goes in comes out, whole or not at all, for one process at a time."""
+"""The store: what goes in comes out, whole or not at all."""
 
 import json
 import os
@@ -17,7 +17,9 @@ from carbonrouter_core import Scenario, StoreError, TraceError, compare, find_tr
 from carbonrouter_core.errors import InputError
 from carbonrouter_core.store.folder import FILE_NAME, home
 from carbonrouter_core.store.runs import StoredRun
-from carbonrouter_core.store.store import MIGRATIONS, Store, existing_store, open_store
+from carbonrouter_core.store.schema import NAMED_FILES
+from carbonrouter_core.store.store import Store, existing_store, open_store
+from carbonrouter_core.store.table_files import TEMPORARY
 from carbonrouter_core.traces.loading import staged_trace
 from carbonrouter_core.traces.staging import stage
 
@@ -28,10 +30,15 @@ HEADER = "session,turn,new_prompt_tokens,output_tokens"
 
 
 @pytest.fixture
-def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Store:
     """The user's store, in a folder of its own."""
     monkeypatch.setenv("CARBONROUTER_HOME", str(tmp_path / "home"))
-    yield open_store()
+    return open_store()
+
+
+def table_files(store: Store) -> list[str]:
+    """The table files that the catalogue names."""
+    return [name for (name,) in store.rows(NAMED_FILES)]
 
 
 def table(path: Path, turns: int, sessions: int = 3) -> Path:
@@ -114,95 +121,57 @@ def test_an_import_that_fails_half_way_leaves_nothing(store: Store, tmp_path: Pa
     assert store.load_trace("mine").n_turns == 50
 
 
+def size_of(store: Store) -> int:
+    """Bytes of all files of a store."""
+    return sum(path.stat().st_size for path in store.path.parent.rglob("*") if path.is_file())
+
+
 def test_deleting_a_trace_frees_its_space(store: Store, tmp_path: Path) -> None:
+    with stage([table(tmp_path / "s.csv", 50)]) as small:
+        store.save_trace(small, "small")
+    store.save_scenario("first", "{}")
+    size = size_of(store)
     with stage([table(tmp_path / "t.csv", 500_000, 999)]) as staged:
-        store.save_trace(staged, "large")
-        with stage([table(tmp_path / "s.csv", 50)]) as small:
-            store.save_trace(small, "small")  # behind it in the file, which cannot be cut off
-        with_both = store.path.stat().st_size
         for _ in range(3):
-            store.delete_trace("large")
-            assert store.path.stat().st_size < 0.6 * with_both
             store.save_trace(staged, "large")
-            assert store.path.stat().st_size < 1.6 * with_both
-    assert [one.name for one in store.traces()] == ["large", "small"]
+            assert size_of(store) > size + staged.path.stat().st_size - 100_000
+            store.delete_trace("large")
+            assert size_of(store) < size + 600_000
+    assert [one.name for one in store.traces()] == ["small"]
     assert store.load_trace("small").n_turns == 50
     with pytest.raises(TraceError):
         store.delete_trace("nobody")
 
 
-def test_the_file_shrinks_while_others_read_it(
-    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(
-        "carbonrouter_core.store.store.EXCHANGE_WAIT_S", 60.0
-    )  # on a busy machine, too
+def test_what_is_read_while_it_is_deleted_is_read_to_its_end(store: Store) -> None:
     store.save_table("random", "large", RANDOM)
-    with stage([table(tmp_path / "t.csv", 5_000)]) as staged:
-        store.save_trace(staged, "small")
-    expected = store.load_trace("small").sha256
-    found: list[object] = []
-    deleted = threading.Event()
-
-    def read() -> None:
-        try:
-            last = False
-            while not last:
-                last = deleted.is_set()
-                found.append(store.load_trace("small").sha256 == expected)
-        except BaseException as error:
-            found.append(error)
-
-    threads = [threading.Thread(target=read) for _ in range(2)]
-    for thread in threads:
-        thread.start()
-    store.delete_table("random", "large")
-    deleted.set()
-    for thread in threads:
-        thread.join()
-    assert set(found) == {True}
-    assert store.path.stat().st_size < 2_000_000
+    with store.table_file(lambda: table_files(store)[0], "random data") as file:
+        store.delete_table("random", "large")
+        assert not list(store.tables_folder.iterdir())
+        assert file.read() == RANDOM
 
 
-def test_who_does_not_let_go_only_puts_off_the_shrinking(
-    store: Store, monkeypatch: pytest.MonkeyPatch
+def test_what_was_replaced_between_looking_up_and_opening_is_looked_up_again(
+    store: Store,
 ) -> None:
-    monkeypatch.setattr("carbonrouter_core.store.store.EXCHANGE_WAIT_S", 0.01)
-    store.save_table("random", "large", RANDOM)
-    store.save_scenario("kept", "{}")
-    store.save_table("random", "last", RANDOM.slice(400_000))
-    inside, out = threading.Event(), threading.Event()
-
-    def use() -> None:
-        with store._users.one():
-            inside.set()
-            out.wait()
-
-    user = threading.Thread(target=use)
-    user.start()
-    inside.wait()
-    store.delete_table("random", "large")
-    out.set()
-    user.join()
-    assert store.path.stat().st_size > 4_000_000
-    assert store.table_names("random") == ["last"]
-    again = open_store()
-    assert again.path.stat().st_size < 2_500_000
-    assert again.load_table("random", "last")[0] == RANDOM.slice(400_000)
-    assert again.load_scenario("kept").text == "{}"
+    store.save_table("random", "x", RANDOM)
+    names = table_files(store)
+    store.save_table("random", "x", RANDOM.slice(0, 10), replace=True)
+    names += table_files(store)
+    assert store.table_rows(iter(names).__next__, "x") == RANDOM.slice(0, 10)
 
 
-def test_a_full_disk_only_keeps_the_file_from_shrinking(
-    store: Store, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_full_disk_leaves_no_half_a_file(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(*paths: object) -> None:
         raise OSError(28, "No space left on device")
 
-    store.save_table("random", "large", RANDOM)
-    store.save_table("random", "last", RANDOM.slice(400_000))
     monkeypatch.setattr(os, "replace", full)
-    store.delete_table("random", "large")
-    assert [path.name for path in store.path.parent.iterdir()] == [FILE_NAME]
+    with pytest.raises(StoreError, match=r"No space left.*Nothing was changed"):
+        store.save_table("random", "large", RANDOM)
+    monkeypatch.undo()
+    monkeypatch.setenv("CARBONROUTER_HOME", str(store.path.parent))
+    assert not list(store.tables_folder.iterdir())
+    assert store.table_names("random") == []
     store.save_table("random", "again", RANDOM)
     assert store.load_table("random", "again")[0] == RANDOM
 
@@ -218,16 +187,20 @@ store = open_store()
 store.save_scenario("kept", "{}")
 random = pa.table({"x": np.random.default_rng(0).random(500_000)})
 _, most = resource.getrlimit(resource.RLIMIT_FSIZE)
-for limit in (2_000_000, 500_000):
-    resource.setrlimit(resource.RLIMIT_FSIZE, (limit, most))
-    try:
-        store.save_table("random", "too large", random)
-        print("stored?")
-    except StoreError as error:
-        assert "Nothing was changed" in str(error), error
-    store.save_scenario(f"at {limit}", "{}")
-    store._free_space()  # as after deleting something; the second time it breaks the database
-    assert store.load_scenario(f"at {limit}").text == "{}"
+resource.setrlimit(resource.RLIMIT_FSIZE, (2_000_000, most))
+try:
+    store.save_table("random", "too large", random)
+    print("stored?")
+except StoreError as error:
+    assert "Nothing was changed" in str(error), error
+assert store.load_scenario("kept").text == "{}"
+resource.setrlimit(resource.RLIMIT_FSIZE, (10_000, most))
+try:
+    store.save_scenario("too large", "x" * 1_000_000)
+    print("stored?")
+except StoreError as error:
+    assert "Nothing was changed" in str(error), error
+assert [one.name for one in store.scenarios()] == ["kept"]
 resource.setrlimit(resource.RLIMIT_FSIZE, (most, most))
 store.save_table("random", "c", random)
 assert store.load_table("random", "c")[0] == random
@@ -248,46 +221,6 @@ def test_a_full_disk_stops_an_import_and_nothing_else(tmp_path: Path) -> None:
         check=False,
     )
     assert (done.stdout, done.stderr) == ("went on\n", "")
-
-
-SHRINKING = """
-import os, sys, time
-from carbonrouter_core.store import store
-
-replace = os.replace
-
-def stop(old, new):
-    if sys.argv[1] == "after":
-        replace(old, new)
-    print("here", flush=True)
-    time.sleep(60)
-
-os.replace = stop
-store.open_store().delete_table("random", "large")
-"""
-
-
-@pytest.mark.parametrize("when", ["before", "after"])
-def test_a_process_killed_while_the_file_shrinks_leaves_a_whole_store(
-    store: Store, tmp_path: Path, when: str
-) -> None:
-    store.save_table("random", "large", RANDOM)
-    with stage([table(tmp_path / "t.csv", 50)]) as staged:
-        store.save_trace(staged, "small")
-    before = store.load_trace("small").sha256
-    process = subprocess.Popen(
-        [sys.executable, "-c", SHRINKING, when], cwd=ROOT, stdout=subprocess.PIPE, text=True
-    )
-    assert process.stdout is not None
-    assert process.stdout.readline() == "here\n"
-    process.send_signal(signal.SIGKILL)
-    process.wait()
-    process.stdout.close()
-    again = open_store()
-    assert [one.name for one in again.traces()] == ["small"]
-    assert again.load_trace("small").sha256 == before
-    assert again.path.stat().st_size < 2_000_000
-    assert [path.name for path in again.path.parent.iterdir()] == [FILE_NAME]
 
 
 KILLED = """
@@ -313,7 +246,6 @@ def test_a_process_killed_while_importing_leaves_what_was_there(
     with stage([table(tmp_path / "first.csv", 50)]) as staged:
         store.save_trace(staged, "first")
     before = store.load_trace("first").sha256
-    size = store.path.stat().st_size
     process = subprocess.Popen(
         [sys.executable, "-c", KILLED, str(path)],
         cwd=ROOT,
@@ -329,47 +261,19 @@ def test_a_process_killed_while_importing_leaves_what_was_there(
     again = open_store()
     assert [one.name for one in again.traces()] == ["first"]
     assert again.load_trace("first").sha256 == before
-    assert again.path.stat().st_size <= size + 300_000
-    tables = again._rows("SELECT table_name FROM information_schema.tables")
-    assert len([name for (name,) in tables if name.startswith("turns_")]) == 1
+    # what it has written goes with the next change, once it is old enough
+    written = next(again.tables_folder.glob(f"*{TEMPORARY}"))
+    again.save_scenario("now", "{}")
+    assert written.exists()
+    os.utime(written, (0, 0))
+    again.save_scenario("later", "{}")
+    assert not written.exists()
+    assert [path.name for path in again.tables_folder.iterdir()] == table_files(again)
     with stage([path]) as staged:  # and the import can be done again
         assert again.save_trace(staged, "second").turns == 600_000
 
 
-HOLDING = """
-from carbonrouter_core.store.store import open_store
-open_store()
-print("open", flush=True)
-input()
-"""
-
-
-def test_a_second_process_is_told_and_can_use_what_is_built_in(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("CARBONROUTER_HOME", str(tmp_path))
-    process = subprocess.Popen(
-        [sys.executable, "-c", HOLDING],
-        cwd=ROOT,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-    )
-    assert process.stdin is not None
-    assert process.stdout is not None
-    try:
-        assert process.stdout.readline() == "open\n"
-        with pytest.raises(StoreError, match="another process.*CARBONROUTER_HOME.*built-in data"):
-            open_store()
-        assert find_trace("sharegpt").n_turns == 61_224
-        with pytest.raises(StoreError, match="another process"):
-            find_trace("mine")
-    finally:
-        process.communicate("\n")
-    open_store()  # once the other one has gone
-
-
-def test_threads_have_a_cursor_each(store: Store, tmp_path: Path) -> None:
+def test_threads_do_not_disturb_each_other(store: Store, tmp_path: Path) -> None:
     with stage([table(tmp_path / "t.csv", 3000)]) as staged:
         store.save_trace(staged, "mine")
     expected = store.load_trace("mine").sha256
@@ -392,47 +296,102 @@ def test_threads_have_a_cursor_each(store: Store, tmp_path: Path) -> None:
     assert len(store.scenarios()) == 60
 
 
-# --- Schema ----------------------------------------------------------------------------------
+# --- Bad input ------------------------------------------------------------------------------
 
 
-def test_an_older_store_is_brought_forward_with_what_it_holds(tmp_path: Path) -> None:
-    old = Store(tmp_path, MIGRATIONS[:1])
-    with stage([table(tmp_path / "t.csv", 9)]) as staged:
-        old.save_trace(staged, "mine")
-    assert old.schema_version == 1
-    old.close()
-    new = Store(tmp_path)
-    assert new.schema_version == len(MIGRATIONS)
-    assert new.load_trace("mine").n_turns == 9
-    new.save_scenario("a", "{}")
-    new.close()
+def test_a_newer_store_is_left_alone(store: Store) -> None:
+    with duckdb.connect(str(store.path)) as connection:
+        connection.execute("UPDATE schema_version SET version = 99")
+    before = store.path.read_bytes()
+    for use in (open_store, store.traces, lambda: store.save_scenario("x", "{}")):
+        with pytest.raises(StoreError, match=r"newer version.*99"):
+            use()
+    assert store.path.read_bytes() == before
 
 
-def test_a_migration_that_fails_changes_nothing(tmp_path: Path) -> None:
-    def wrong(cursor: object) -> None:
-        cursor.execute("CREATE TABLE half (x INTEGER)")
-        cursor.execute("SELECT * FROM nowhere")
-
-    Store(tmp_path).close()
-    with pytest.raises(StoreError):
-        Store(tmp_path, (*MIGRATIONS, wrong))
-    store = Store(tmp_path)
-    assert store.schema_version == len(MIGRATIONS)
-    assert not store._has_table("half")
-    store.close()
-
-
-def test_a_newer_store_is_left_alone(tmp_path: Path) -> None:
-    Store(tmp_path, (*MIGRATIONS, lambda cursor: None)).close()
-    with pytest.raises(StoreError, match="newer version"):
-        Store(tmp_path)
+@pytest.mark.parametrize(
+    "content", [b"not a database, but something of the user's", b"", b"x" * 9_000]
+)
+def test_what_is_no_store_is_said_and_left_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, content: bytes
+) -> None:
+    monkeypatch.setenv("CARBONROUTER_HOME", str(tmp_path))
+    path = tmp_path / FILE_NAME
+    path.write_bytes(content)
+    for use in (open_store, Store(tmp_path).traces, lambda: Store(tmp_path).save_scenario("x", "")):
+        with pytest.raises(StoreError, match=rf"{FILE_NAME}.*CARBONROUTER_HOME"):
+            use()
+    assert path.read_bytes() == content
+    assert find_trace("sharegpt").n_turns == 61_224
 
 
-def test_what_is_no_store_is_said_and_left_alone(tmp_path: Path) -> None:
-    (tmp_path / FILE_NAME).write_text("not a database, but something of the user's")
-    with pytest.raises(StoreError, match=FILE_NAME):
-        Store(tmp_path)
-    assert (tmp_path / FILE_NAME).read_text().startswith("not a database")
+def test_a_database_of_something_else_is_left_alone(store: Store) -> None:
+    store.path.unlink()
+    with duckdb.connect(str(store.path)) as connection:
+        connection.execute("CREATE TABLE mine (x INTEGER)")
+    with pytest.raises(StoreError, match="no store of this program"):
+        open_store()
+    with duckdb.connect(str(store.path)) as connection:
+        assert connection.execute("SHOW TABLES").fetchall() == [("mine",)]
+
+
+def test_a_truncated_catalogue_is_said(store: Store) -> None:
+    store.save_scenario("x", "{}" * 100_000)
+    whole = store.path.read_bytes()
+    store.path.write_bytes(whole[: len(whole) // 2])
+    with pytest.raises(StoreError, match="could not be read|damaged"):
+        open_store().scenarios()
+    store.path.write_bytes(whole)
+    assert len(open_store().scenarios()) == 1
+
+
+def test_a_table_file_that_is_missing_or_damaged_is_said_and_can_be_deleted(
+    store: Store, tmp_path: Path
+) -> None:
+    with stage([table(tmp_path / "t.csv", 5_000)]) as staged:
+        store.save_trace(staged, "mine")
+        store.save_trace(staged, "other")
+    name = str(store.rows("SELECT file FROM traces WHERE name = 'mine'")[0][0])
+    file = store.tables_folder / name
+    content = file.read_bytes()
+    for damaged in (content[:-500], content[:200] + b"x" * 2_000 + content[2_200:], b"", None):
+        if damaged is None:
+            file.unlink()
+        else:
+            file.write_bytes(damaged)
+        with pytest.raises(StoreError, match=rf"trace 'mine'.*{name}.*copy"):
+            store.load_trace("mine")
+    assert [one.name for one in store.traces()] == ["other", "mine"]
+    assert store.load_trace("other").n_turns == 5_000
+    store.save_scenario("still", "{}")
+    file.write_bytes(content)
+    assert store.load_trace("mine").n_turns == 5_000
+    file.unlink()
+    store.delete_trace("mine")
+    assert [one.name for one in store.traces()] == ["other"]
+
+
+@pytest.mark.skipif(sys.platform == "win32" or os.geteuid() == 0, reason="root may write anywhere")
+def test_a_store_that_cannot_be_written_can_be_read(store: Store) -> None:
+    store.save_table("random", "x", RANDOM)
+    store.save_scenario("x", "{}")
+    folders = (store.path.parent, store.tables_folder)
+    before = store.path.read_bytes()
+    store.path.chmod(0o400)
+    for folder in folders:
+        folder.chmod(0o500)
+    try:
+        assert open_store().load_table("random", "x")[0] == RANDOM
+        with pytest.raises(StoreError, match=r"could not be written.*CARBONROUTER_HOME"):
+            store.save_scenario("y", "{}")
+        with pytest.raises(StoreError, match=r"could not be written.*CARBONROUTER_HOME"):
+            store.save_table("random", "y", RANDOM)
+        with pytest.raises(StoreError, match=r"could not be written.*CARBONROUTER_HOME"):
+            store.delete_table("random", "x")
+    finally:
+        for folder in folders:
+            folder.chmod(0o700)
+    assert store.path.read_bytes() == before
 
 
 # --- Scenarios, runs, tables -----------------------------------------------------------------
@@ -479,6 +438,7 @@ def test_runs_are_kept_with_their_decisions(store: Store) -> None:
 
 
 def test_other_tables_are_kept_by_kind_and_name(store: Store) -> None:
+    assert store.tables("intensity") == []
     series = pa.table({"start_s": [0, 3600], "g_per_kwh": [100.0, 200.0]})
     store.save_table("intensity", "DE-LU", series, meta={"basis": "lifecycle"})
     with pytest.raises(InputError, match="already"):
@@ -495,9 +455,9 @@ def test_other_tables_are_kept_by_kind_and_name(store: Store) -> None:
 
 def test_nothing_is_fetched_from_the_network(store: Store) -> None:
     for name in ("autoinstall_known_extensions", "autoload_known_extensions"):
-        assert store._rows(f"SELECT current_setting('{name}')") == [(False,)]
+        assert store.rows(f"SELECT current_setting('{name}')") == [(False,)]
     with pytest.raises(StoreError):
-        store._rows("SELECT * FROM read_csv('https://example.invalid/x.csv')")
+        store.rows("SELECT * FROM read_csv('https://example.invalid/x.csv')")
 
 
 # --- Export and import -----------------------------------------------------------------------
@@ -534,8 +494,11 @@ def test_a_log_with_dates_and_observed_figures_survives_export_and_import(
     assert store.load_trace("again").sha256 == store.load_trace("log").sha256
 
 
-def test_the_file_is_a_plain_duckdb_file(store: Store, tmp_path: Path) -> None:
+def test_the_files_are_plain_duckdb_and_parquet(store: Store, tmp_path: Path) -> None:
     with stage([table(tmp_path / "t.csv", 9)]) as staged:
         store.save_trace(staged, "mine")
     with duckdb.connect(str(store.path), read_only=True) as connection:
-        assert connection.execute("SELECT name, turns FROM traces").fetchall() == [("mine", 9)]
+        rows = connection.execute("SELECT name, turns, file FROM traces").fetchall()
+        assert rows == [("mine", 9, table_files(store)[0])]
+        path = store.tables_folder / rows[0][2]
+        assert connection.read_parquet(str(path)).count("*").fetchall() == [(9,)]

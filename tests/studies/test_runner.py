@@ -20,7 +20,7 @@ POINTS = [Point(Scenario(idle_s=idle_s)) for idle_s in (60.0, 600.0, 3600.0, 60.
 @pytest.fixture
 def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Store]:
     monkeypatch.setenv("CARBONROUTER_HOME", str(tmp_path))
-    yield open_store()
+    return open_store()
 
 
 @pytest.fixture

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -23,11 +22,9 @@ LOG = "session,turn,new_prompt_tokens,output_tokens,history_tokens,t_s\n" + "".j
 
 
 @pytest.fixture
-def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Store]:
+def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Store:
     monkeypatch.setenv("CARBONROUTER_HOME", str(tmp_path / "none"))
-    opened = Store(tmp_path / "home")
-    yield opened
-    opened.close()
+    return Store(tmp_path / "home")
 
 
 @pytest.fixture(scope="module")

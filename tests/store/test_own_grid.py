@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -17,6 +16,7 @@ from carbonrouter_core.cli.main import main
 from carbonrouter_core.grid.importers.base import IntensityOptions
 from carbonrouter_core.grid.staging import stage_intensity
 from carbonrouter_core.replay.checks import problems
+from carbonrouter_core.store import database
 from carbonrouter_core.store.series import (
     delete_intensity,
     load_intensity,
@@ -99,26 +99,22 @@ def test_deleting_a_series_leaves_nothing_of_it(tmp_path: Path) -> None:
     keep(table(tmp_path / "b.csv", value=80.0), "gone")
     delete_intensity("gone")
     assert [one.name for one in stored_intensity()] == ["kept"]
-    left = open_store()._rows("SELECT table_name FROM information_schema.tables")
-    assert len([name for (name,) in left if name.startswith("table_")]) == 1
+    assert len(list(open_store().tables_folder.iterdir())) == 1
     with pytest.raises(InputError, match="no stored carbon intensity 'gone'"):
         load_intensity("gone")
 
 
-def test_while_another_process_holds_the_store_built_in_series_are_used(
-    tmp_path: Path, home: Path
+def test_while_another_program_holds_the_store_built_in_series_are_used(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     keep(table(tmp_path / "a.csv"))
+    monkeypatch.setattr(database, "LOCK_WAIT_S", 0.1)
     code = (
-        "from carbonrouter_core.store.store import open_store\n"
-        "open_store()\nprint('open', flush=True)\ninput()"
+        f"import duckdb\nheld = duckdb.connect({str(open_store().path)!r})\n"
+        "print('open', flush=True)\ninput()"
     )
     other = subprocess.Popen(
-        [sys.executable, "-c", code],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        cwd=ROOT,
-        env=os.environ | {"CARBONROUTER_HOME": str(home)},
+        [sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE
     )
     try:
         assert other.stdout is not None and other.stdout.readline().strip() == b"open"

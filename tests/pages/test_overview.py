@@ -213,6 +213,7 @@ def test_the_gate_threshold_moves_the_published_rule(open_app: Callable[..., App
 
     app.slider(key="control_gate_threshold").set_value(0.0).run()
 
+    assert "gate threshold 0.25 \N{RIGHTWARDS ARROW} 0" in html(app, "cr-strip")
     assert html(app, "cr-hero") == hero
     changed = [now for was, now in zip(bars, bar_labels(app), strict=True) if now != was]
     assert len(changed) == 1 and changed[0].startswith("CarbonRouter, published rule")
@@ -283,6 +284,11 @@ def test_nothing_chosen_is_said_and_can_be_mended(open_app: Callable[..., AppTes
     assert not app.get("plotly_chart")
 
     app.multiselect(key="control_regions").set_value(chosen).run()
+    assert figures(app) == before
+    app.multiselect(key="control_regions").set_value([]).run()
+    (back,) = [button for button in app.button if "Back to preset" in button.label]
+    back.click().run()
+    assert app.multiselect(key="control_regions").value == chosen
     assert figures(app) == before
 
 

@@ -6,7 +6,7 @@ import streamlit as st
 
 LOGO = Path(__file__).parent / "assets" / "logo.svg"
 
-# Each page is the file of its folder's name; the name is also its address.
+# The name of a script is the address of its page.
 PAGES = {
     "overview": ("Overview", "eco"),
     "scenario": ("Scenario", "tune"),
@@ -20,12 +20,13 @@ PAGES = {
     "method": ("Method", "functions"),
 }
 
+st.session_state["navigation"] = True  # pages/shared/page.py: this script has run
 st.set_page_config(page_title="CarbonRouter", page_icon=str(LOGO), layout="wide")
 st.logo(str(LOGO), size="large")
 st.navigation(
     [
         st.Page(
-            f"pages/{name}/{name}.py",
+            f"pages/{name}.py",
             title=title,
             icon=f":material/{icon}:",
             default=name == "overview",

@@ -106,7 +106,7 @@ run = json.loads(printed("compare", "--trace", "mine", *chosen, "--policies", "l
 opened = open_link(link_text(Scenario(patience=4)))
 patience_s = float(sys.argv[1])
 st.page_link = lambda *arguments, **options: None  # the form alone: there are no other pages
-drawn = "from pages.scenario import form; form.draw()"
+drawn = "from pages.parts.scenario import form; form.draw()"
 page = AppTest.from_string(drawn, default_timeout=patience_s)
 page.run()
 box = next(box for box in page.number_input if box.key.endswith("patience"))

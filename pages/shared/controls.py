@@ -51,7 +51,7 @@ def sidebar(*, brief: bool = False) -> core.Scenario:
         st.subheader("Sites", divider="gray")
         regions_control(SIDEBAR)
         st.page_link(
-            "pages/scenario/scenario.py",
+            "pages/scenario.py",
             label="All choices of this scenario",
             icon=":material/tune:",
         )

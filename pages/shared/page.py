@@ -5,6 +5,7 @@ style sheet, and a net that turns any failure into a sentence.
 from __future__ import annotations
 
 import logging
+import runpy
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -18,11 +19,13 @@ import carbonrouter_core as core
 from carbonrouter_core.words import figures as fmt
 from pages.shared import cache, controls, jobs, sharing, state, theme
 
-ASSETS = Path(__file__).resolve().parents[2] / "assets"
+ROOT = Path(__file__).resolve().parents[2]
+APP, ASSETS = ROOT / "app.py", ROOT / "assets"
 HERE = Path(__file__).parent
 STYLE_SHEETS = (ASSETS / "style.css", HERE / "components.css")
 PRESENT_SHEET = HERE / "present.css"
 FIRST_START = "The first start on a machine compiles the engine, about 20 s; later starts do not."
+NAVIGATION_KEY = "navigation"
 PRESENT_KEY, PRESENTING_KEY = "present", "presenting"
 
 _log = logging.getLogger(__name__)
@@ -43,6 +46,11 @@ class Page:
 def start(title: str, *, brief: bool = False) -> Page:
     """Draw the head of a page and, unless it is being presented, the controls beside it; ``brief``
     on a page that has the scenario's controls itself."""
+    if NAVIGATION_KEY not in st.session_state:
+        # Until a server has run app.py once, Streamlit runs the script of a page by itself where
+        # the first visitor asks for its address. Then app.py is still to do.
+        runpy.run_path(str(APP))
+        st.stop()
     for sheet in STYLE_SHEETS:
         if sheet.is_file():
             st.html(sheet)

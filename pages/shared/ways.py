@@ -20,4 +20,4 @@ def compare_with(name: str) -> None:
     ):
         st.session_state.pop(key, None)
         choices.keep(key, value)
-    st.switch_page("pages/compare/compare.py")
+    st.switch_page("pages/compare.py")

@@ -15,7 +15,7 @@ from tests.browser.fixtures import opener, running_app
 
 pytestmark = pytest.mark.browser
 
-NOT_COMPILED = ("simulation.", "kernel.")
+NOT_COMPILED = ("decisions.", "kernel.")
 """What the app compiles here: the replay of a policy, not all that there is."""
 HINT = ".cr-first-start"
 VISIBLE_AT_MS = """(hint, time) => {

@@ -11,7 +11,7 @@ from carbonrouter_core import Scenario, compare
 from carbonrouter_core.studies import planning, sensitivity
 from carbonrouter_core.studies.sweep import Axis, Question, Sweep, run_points
 from carbonrouter_core.words import figures as fmt
-from pages.energy_planning import choice
+from pages.parts.energy_planning import choice
 from pages.shared import cache
 from tests.browser.fixtures import OpenTab
 

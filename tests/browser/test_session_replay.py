@@ -11,7 +11,7 @@ from carbonrouter_core.results.session_story import Story, tell
 from carbonrouter_core.routing import feasibility
 from carbonrouter_core.routing.policies import reasons
 from carbonrouter_core.words import figures as fmt
-from pages.session_replay import decisions, player
+from pages.parts.session_replay import decisions, player
 from pages.shared import cache, theme
 from tests.browser.fixtures import OpenTab
 from tests.browser.player import READY, Player

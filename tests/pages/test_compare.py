@@ -17,8 +17,8 @@ from carbonrouter_core.results.breakdowns import MEANS, SUMS
 from carbonrouter_core.results.tradeoffs import SHARES
 from carbonrouter_core.store.store import open_store
 from carbonrouter_core.words import figures as fmt
-from pages.compare import entries, plots, sentences, tables
-from pages.compare.entries import Entry, Results, Scale
+from pages.parts.compare import entries, plots, sentences, tables
+from pages.parts.compare.entries import Entry, Results, Scale
 from pages.shared import cache, jobs
 from tests.waiting import PATIENCE_S
 
@@ -39,7 +39,7 @@ def open_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[OpenP
             app.session_state["scenario"] = scenario
         for key, value in state.items():
             app.session_state[key if key == jobs.STOPPED else f"kept:compare-{key}"] = value
-        app.switch_page("pages/compare/compare.py")
+        app.switch_page("pages/compare.py")
         app.run()
         assert not app.exception
         return app
@@ -198,7 +198,7 @@ def test_a_scenario_that_cannot_be_run_leaves_the_others(open_page: OpenPage) ->
 def test_the_scenario_page_leads_here(open_page: OpenPage) -> None:
     open_store().save_scenario("Strict", Scenario(name="Strict", quality_floor=0.8).to_json())
     app = open_page()
-    app.switch_page("pages/scenario/scenario.py").run()
+    app.switch_page("pages/scenario.py").run()
     app.button(key="scenario-compare").click().run()
     assert not app.exception
     assert "Strict emits" in words(app)

@@ -13,8 +13,8 @@ from streamlit.testing.v1 import AppTest
 from carbonrouter_core import Scenario
 from carbonrouter_core.store.series import stored_intensity
 from carbonrouter_core.store.sites import own_sites
-from pages.grid_data import imports, work
-from pages.grid_data.work import KEY
+from pages.parts.grid_data import imports, work
+from pages.parts.grid_data.work import KEY
 from pages.shared import cache
 from pages.shared.jobs import StoppedError
 from tests.waiting import PATIENCE_S, attempts
@@ -38,7 +38,7 @@ def open_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Calla
         app = AppTest.from_file(str(ROOT / "app.py"), default_timeout=PATIENCE_S)
         app.session_state["scenario"] = scenario
         app.session_state["preset_name"] = "Paper"
-        app.switch_page("pages/grid_data/grid_data.py")
+        app.switch_page("pages/grid_data.py")
         app.run()
         assert not app.exception
         return app
@@ -112,12 +112,12 @@ def test_a_series_from_upload_to_use_to_gone(
     assert used.at["London", "Mean in the window (g/kWh)"] == "77"
     assert used.at["Frankfurt", "Used"] == "built in"
     assert "with my meter of yours" in words(app)  # the date control says so
-    app.switch_page("pages/overview/overview.py").run()
+    app.switch_page("pages/overview.py").run()
     assert not app.exception
     assert any("from your series" in note for note in words(app).split("\n"))
     with monkeypatch.context() as patched:  # a site of the user stands on it
         patched.setattr(imports, "stranded_by", lambda name: {"Cork": "IE"})
-        app.switch_page("pages/grid_data/grid_data.py").run()
+        app.switch_page("pages/grid_data.py").run()
         assert app.button(key="grid-delete").disabled
         assert "Your site Cork stands on IE" in words(app)
     app.run()
@@ -217,7 +217,7 @@ def test_a_window_that_no_grid_has_offers_the_nearest(open_page: Callable[..., A
     paris = QUICK.replace(regions=("europe-west9",))
     app = open_page(paris)
     assert frame(app, "Used")["Mean in the window (g/kWh)"].tolist() == ["no data"]
-    app.switch_page("pages/overview/overview.py").run()
+    app.switch_page("pages/overview.py").run()
     assert "nearest window of 2 d" in words(app)
     app.button(key="nearest-window").click().run()
     assert not app.exception

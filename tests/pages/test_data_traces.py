@@ -12,8 +12,8 @@ from carbonrouter_core import Scenario
 from carbonrouter_core.errors import StoreError
 from carbonrouter_core.store.store import open_store
 from carbonrouter_core.traces.staging import stage
+from pages.parts.traffic_data.work import KEY
 from pages.shared import stored
-from pages.traffic_data.work import KEY
 from tests.waiting import PATIENCE_S, attempts
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -29,7 +29,7 @@ def open_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Calla
 
     def start() -> AppTest:
         app = AppTest.from_file(str(ROOT / "app.py"), default_timeout=PATIENCE_S)
-        app.switch_page("pages/traffic_data/traffic_data.py")
+        app.switch_page("pages/traffic_data.py")
         app.run()
         assert not app.exception
         return app
@@ -95,7 +95,7 @@ def test_from_upload_to_use(open_page: Callable[[], AppTest]) -> None:
     assert [one.name for one in open_store().traces()] == ["my log"]
     assert app.session_state["scenario"].trace == "my log"
     assert "my log" in app.radio(key="control_trace").options
-    app.switch_page("pages/overview/overview.py").run()
+    app.switch_page("pages/overview.py").run()
     assert not app.exception
     assert "cr-hero" in "".join(block.proto.body for block in app.get("html"))
 

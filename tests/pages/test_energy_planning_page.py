@@ -20,8 +20,8 @@ from carbonrouter_core.studies import planning
 from carbonrouter_core.studies.planning import HourlyLoad, YearProjection
 from carbonrouter_core.studies.sweep import Question, run_points
 from carbonrouter_core.words import figures as fmt
-from pages.energy_planning import choice, plots, sentences, year
-from pages.energy_planning.choice import Choice
+from pages.parts.energy_planning import choice, plots, sentences, year
+from pages.parts.energy_planning.choice import Choice
 from pages.shared import cache, processes
 from tests.waiting import PATIENCE_S
 
@@ -45,7 +45,7 @@ def open_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[OpenP
         for key, value in choices.items():
             name = "volume-sharegpt-14" if key == "volume" else key
             app.session_state[f"kept:plan-{name}"] = value
-        app.switch_page("pages/energy_planning/energy_planning.py")
+        app.switch_page("pages/energy_planning.py")
         app.run()
         assert not app.exception
         return app
@@ -124,8 +124,8 @@ def test_volume_and_price_outlast_a_visit_to_another_page(open_page: OpenPage) -
     app = open_page()
     app.number_input(key="plan-price").set_value(50.0).run()
     app.number_input(key="plan-volume-sharegpt-14").set_value(2000.0).run()
-    app.switch_page("pages/method/method.py").run()
-    app.switch_page("pages/energy_planning/energy_planning.py").run()
+    app.switch_page("pages/method.py").run()
+    app.switch_page("pages/energy_planning.py").run()
     assert "At 2,000 conversations a day" in words(app) and "At 50 a tonne" in words(app)
 
 

@@ -10,7 +10,7 @@ from streamlit.testing.v1 import AppTest
 
 from carbonrouter_core import Interval, Scenario, compare
 from carbonrouter_core.words import figures as fmt
-from pages.overview import faircarbon
+from pages.parts.overview import faircarbon
 from pages.shared import cache
 from tests.waiting import PATIENCE_S
 

@@ -18,7 +18,7 @@ from carbonrouter_core.report.sources import built_in_sources
 from carbonrouter_core.results.worked_turn import examples
 from carbonrouter_core.routing.policies.lookahead import HORIZON_TURNS
 from carbonrouter_core.words import figures as fmt
-from pages.method import sections
+from pages.parts.method import sections
 from pages.shared import cache
 from tests.build_scripts import build_script
 from tests.waiting import PATIENCE_S
@@ -35,7 +35,7 @@ def open_method() -> Callable[..., AppTest]:
         app = AppTest.from_file(str(ROOT / "app.py"), default_timeout=PATIENCE_S)
         if scenario is not None:
             app.session_state["scenario"] = scenario
-        app.switch_page("pages/method/method.py").run()
+        app.switch_page("pages/method.py").run()
         assert not app.exception
         return app
 

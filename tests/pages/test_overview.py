@@ -177,8 +177,8 @@ def test_the_router_stays_chosen_on_other_pages(open_app: Callable[..., AppTest]
     app = open_app()
     choose(app, PUBLISHED)
 
-    app.switch_page("pages/traffic_data/traffic_data.py").run()
-    app.switch_page("pages/overview/overview.py").run()
+    app.switch_page("pages/traffic_data.py").run()
+    app.switch_page("pages/overview.py").run()
 
     assert app.radio(key="control_router").value == PUBLISHED
     assert "CarbonRouter by the published rule emits" in html(app, "cr-hero")

@@ -32,7 +32,7 @@ def open_page(scenario: Scenario | None = None) -> AppTest:
     app = AppTest.from_file(str(ROOT / "app.py"), default_timeout=PATIENCE_S)
     if scenario is not None:
         app.session_state["scenario"] = scenario
-    app.switch_page("pages/scenario/scenario.py")
+    app.switch_page("pages/scenario.py")
     app.run()
     assert not app.exception
     return app

@@ -15,9 +15,9 @@ from carbonrouter_core import Scenario
 from carbonrouter_core.report.links import link_text, open_link
 from carbonrouter_core.store.store import existing_store, open_store
 from carbonrouter_core.traces.staging import stage
-from pages.report import work
-from pages.report.downloads import DONE
-from pages.report.work import KEY
+from pages.parts.report import work
+from pages.parts.report.downloads import DONE
+from pages.parts.report.work import KEY
 from pages.shared.jobs import Job, StoppedError
 from tests.waiting import PATIENCE_S, attempts
 

@@ -9,8 +9,9 @@ import pytest
 from tests.test_imports import imports, modules
 
 PAGES = sorted(name for name in modules() if name.startswith("pages."))
-FOLDERS = sorted({name.split(".")[1] for name in PAGES} - {"shared"})
-SCRIPTS = [f"pages.{folder}.{folder}" for folder in FOLDERS]
+PARTS = [name for name in PAGES if name.startswith("pages.parts.")]
+FOLDERS = sorted({name.split(".")[2] for name in PARTS})
+SCRIPTS = sorted({name for name in PAGES if name.count(".") == 1} - {"pages.parts", "pages.shared"})
 """What Streamlit runs for each page."""
 ENGINE_LIBRARIES = {"duckdb", "numba", "pyarrow", "scipy"}
 ARITHMETIC = (ast.Mult, ast.Div, ast.FloorDiv, ast.Mod, ast.Pow, ast.MatMult)
@@ -21,16 +22,20 @@ def libraries(module: str) -> set[str]:
     return {name.split(".")[0] for name in imports(module)}
 
 
-def test_each_folder_has_the_script_of_its_page() -> None:
+def page_of(module: str) -> str:
+    """The page that a module belongs to, or "shared"."""
+    return module.removeprefix("pages.").removeprefix("parts.").split(".")[0]
+
+
+def test_each_folder_of_parts_has_the_script_of_its_page() -> None:
     assert len(SCRIPTS) == 10
-    assert set(SCRIPTS) <= set(PAGES)
+    assert {f"pages.{folder}" for folder in FOLDERS} == set(SCRIPTS)
 
 
 @pytest.mark.parametrize("module", PAGES)
 def test_a_page_uses_its_own_folder_and_what_pages_share(module: str) -> None:
-    own = module.split(".")[1]
-    used = {name.split(".")[1] for name in imports(module) if name.startswith("pages.")}
-    assert used <= {own, "shared"}
+    used = {page_of(name) for name in imports(module) if name.startswith("pages.")}
+    assert used <= {page_of(module), "shared"}
 
 
 @pytest.mark.parametrize("module", PAGES)

@@ -12,7 +12,7 @@ from streamlit.testing.v1 import AppTest
 from carbonrouter_core import FIELDS, PRESETS, Scenario, compare
 from carbonrouter_core.store.store import open_store
 from carbonrouter_core.words import figures as fmt
-from pages.scenario import saved
+from pages.parts.scenario import saved
 from pages.shared import cache, jobs
 from tests.waiting import PATIENCE_S
 
@@ -30,7 +30,7 @@ def open_real_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[
         app = AppTest.from_file(str(ROOT / "app.py"), default_timeout=PATIENCE_S)
         if scenario is not None:
             app.session_state["scenario"] = scenario
-        app.switch_page("pages/scenario/scenario.py")
+        app.switch_page("pages/scenario.py")
         app.run()
         assert not app.exception
         return app
@@ -197,12 +197,12 @@ def test_choices_follow_to_other_pages_and_back(open_real_page: OpenPage) -> Non
     app.number_input(key="scenario_seed").set_value(9)
     run(app)
 
-    app.switch_page("pages/overview/overview.py")
+    app.switch_page("pages/overview.py")
     run(app)
     assert app.slider(key="control_quality_floor").value == 0.71
     app.slider(key="control_quality_floor").set_value(0.6)
     run(app)
-    app.switch_page("pages/scenario/scenario.py")
+    app.switch_page("pages/scenario.py")
     run(app)
 
     assert app.slider(key="scenario_quality_floor").value == 0.6

@@ -21,7 +21,7 @@ from carbonrouter_core.studies import sensitivity
 from carbonrouter_core.studies.inputs import SWEEP_INPUTS, Point
 from carbonrouter_core.studies.sweep import STORED, Axis, Outcome, Question, run_points
 from carbonrouter_core.words import figures as fmt
-from pages.sensitivity import choice, plots, sentences
+from pages.parts.sensitivity import choice, plots, sentences
 from pages.shared import cache, processes, studies
 from pages.shared.jobs import Job, Phase
 from pages.shared.studies import Results, Study
@@ -60,7 +60,7 @@ def open_page(
         named = {key.replace("_", "-"): value for key, value in more.items()}
         for key, value in {**choices, **named}.items():
             app.session_state[f"kept:sensitivity-{key}"] = value
-        app.switch_page("pages/sensitivity/sensitivity.py")
+        app.switch_page("pages/sensitivity.py")
         app.run()
         assert not app.exception
         return app
@@ -158,8 +158,8 @@ def test_a_running_sweep_shows_what_has_come_and_outlives_its_page(
     (bar,) = app.get("progress")
     assert "5 of 34 runs" in bar.proto.text
     assert button(app, f"{JOB}-run").disabled
-    app.switch_page("pages/method/method.py").run()
-    app.switch_page("pages/sensitivity/sensitivity.py").run()
+    app.switch_page("pages/method.py").run()
+    app.switch_page("pages/sensitivity.py").run()
     assert job.status.phase is Phase.RUNNING and "2 of 17 inputs so far" in words(app)
     assert job_of(app) is job
 
@@ -310,8 +310,8 @@ def test_what_cannot_be_asked_is_said_and_has_no_button(
 def test_choices_outlast_a_visit_to_another_page(open_page: OpenPage) -> None:
     app = open_page(kind="line")
     app.selectbox(key="sensitivity-x").set_value("concurrency").run()
-    app.switch_page("pages/method/method.py").run()
-    app.switch_page("pages/sensitivity/sensitivity.py").run()
+    app.switch_page("pages/method.py").run()
+    app.switch_page("pages/sensitivity.py").run()
     assert app.selectbox(key="sensitivity-x").value == "concurrency"
 
 

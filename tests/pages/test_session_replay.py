@@ -18,12 +18,12 @@ from carbonrouter_core.routing.policies import reasons
 from carbonrouter_core.store.store import open_store
 from carbonrouter_core.traces.staging import stage
 from carbonrouter_core.words import figures as fmt
-from pages.session_replay import conversations, decisions, player
+from pages.parts.session_replay import conversations, decisions, player
 from pages.shared import theme
 from tests.waiting import PATIENCE_S
 
 APP = Path(__file__).resolve().parents[2] / "app.py"
-PAGE = "pages/session_replay/session_replay.py"
+PAGE = "pages/session_replay.py"
 LOOKAHEAD, PUBLISHED, BASELINE = "carbonrouter-lookahead", "carbonrouter", "faircarbon"
 
 

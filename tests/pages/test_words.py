@@ -9,7 +9,7 @@ import pytest
 
 from carbonrouter_core import Interval
 from carbonrouter_core.words import figures as fmt
-from pages.overview import kpis
+from pages.parts.overview import kpis
 from pages.shared import answer
 
 NOTHING = Interval(None, None, None)

@@ -1,0 +1,1 @@
+"""What only one page uses: a folder a page, of the same name as its script."""

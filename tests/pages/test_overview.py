@@ -78,7 +78,7 @@ def test_controls_show_the_scenario_on_every_page_that_is_opened(
     scenario = PRESETS["Prompt cache"].replace(gate_threshold=0.4, quality_floor=0.6, window_days=3)
     app = open_app(scenario, preset_name="Prompt cache", router=PUBLISHED)
     for page in ("traffic_data", "report", "grid_data", "report"):
-        app.switch_page(f"pages/{page}/{page}.py").run()
+        app.switch_page(f"pages/{page}.py").run()
         assert not app.exception
         sliders = [
             app.slider(key=f"control_{name}")

@@ -45,7 +45,7 @@ def open_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[OpenP
             app.session_state["scenario"] = Scenario(**({"trace": "may"} | fields))
         else:
             app.query_params["s"] = link
-        app.switch_page(f"pages/{page}/{page}.py")
+        app.switch_page(f"pages/{page}.py")
         app.run()
         assert not app.exception
         return app

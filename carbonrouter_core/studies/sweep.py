@@ -196,7 +196,7 @@ def run_points(
         If the workers end while points are waiting.
     """
     done = done or {}
-    catalog = catalog or load_catalog()  # workers cannot open the store, where sites may be
+    catalog = catalog or load_catalog()  # looked up once, for all workers
     missing = []
     for number, point in enumerate(points):
         if point in done:

@@ -163,7 +163,7 @@ def decide(staged: StagedIntensity) -> bool:
 
 
 def stored() -> tuple[list[StoredIntensity], str]:
-    """The stored series, and why they cannot be used where another process holds the store."""
+    """The stored series, and why they cannot be used where the store cannot be read."""
     try:
         return stored_intensity(), ""
     except StoreError as error:

@@ -23,7 +23,8 @@ from carbonrouter_core.replay.executors import open_executor
 from carbonrouter_core.replay.run import Run, run_policy
 from carbonrouter_core.replay.world import Prepared, prepare
 from carbonrouter_core.report import html_report, write_bundle
-from carbonrouter_core.results.comparison import FIGURES, Comparison, Interval, compare
+from carbonrouter_core.results.comparison import Comparison, Interval, compare
+from carbonrouter_core.results.totals import FIGURES
 from carbonrouter_core.routing.policies import BASELINE, OPTIMUM, POLICIES, Policy
 from carbonrouter_core.scenario import FIELDS, PRESETS, Scenario, preset
 from carbonrouter_core.store.find_trace import find_trace

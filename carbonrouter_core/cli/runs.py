@@ -8,7 +8,7 @@ from typing import Any
 from carbonrouter_core.cli.options import add_command
 from carbonrouter_core.errors import InputError
 from carbonrouter_core.report import kept_runs
-from carbonrouter_core.results.comparison import FIGURES
+from carbonrouter_core.results.totals import FIGURES
 from carbonrouter_core.routing.policies import BASELINE
 from carbonrouter_core.store.store import Store, existing_store
 

@@ -14,7 +14,8 @@ from carbonrouter_core.report.bundle import decisions_sha256
 from carbonrouter_core.report.fields import schema_of, to_table
 from carbonrouter_core.report.tables.turns import DECISIONS, decisions
 from carbonrouter_core.results import provenance
-from carbonrouter_core.results.comparison import FIGURES, Comparison, compare
+from carbonrouter_core.results.comparison import Comparison, compare
+from carbonrouter_core.results.totals import FIGURES
 from carbonrouter_core.scenario import Scenario
 from carbonrouter_core.store.runs import StoredRun
 from carbonrouter_core.store.store import Store

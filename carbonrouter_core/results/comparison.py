@@ -15,10 +15,19 @@ from carbonrouter_core.grid.choice import OwnSeries
 from carbonrouter_core.memory import give_back
 from carbonrouter_core.progress import Progress, nobody_listens, part_of
 from carbonrouter_core.replay.decisions import blocks
-from carbonrouter_core.replay.fairness import jain_index, largest_gap, mean_by_user
+from carbonrouter_core.replay.fairness import mean_by_user
 from carbonrouter_core.replay.on_disk import run_on_disk
 from carbonrouter_core.replay.run import Run, run_policy
 from carbonrouter_core.replay.world import Prepared, prepare
+from carbonrouter_core.results.totals import (
+    FIGURES,
+    MEANS,
+    TIMES,
+    ExactTimes,
+    Totals,
+    figures_of,
+    saving_percent,
+)
 from carbonrouter_core.routing.policies import BASELINE, OPTIMUM, ROUTER, policy, reasons
 from carbonrouter_core.scenario import Scenario
 from carbonrouter_core.traces.schema import LONG_SESSION_TURNS, Trace
@@ -34,8 +43,16 @@ BLOCK_ROWS = 2**16
 ALL = slice(None)
 """All rows: a view, where a mask would make a copy."""
 
-FAIRNESS_OF = ("quality_mean", "latency_ms_mean")
-"""What fairness between user regions is measured by."""
+ADDED_CHARGES = (
+    "carbon_g",
+    "recompute_g",
+    "prompt_g",
+    "decode_g",
+    "host_g",
+    "embodied_g",
+    "energy_kwh",
+)
+"""Columns of the charges that are added up over all turns."""
 
 LENGTH_BUCKETS = (
     ("1", 1, 1),
@@ -46,39 +63,6 @@ LENGTH_BUCKETS = (
 )
 """Label, fewest and most turns of each class of session length."""
 
-FIGURES: Mapping[str, tuple[str, str]] = {
-    "turns": ("", "turns of the trace, unserved ones included"),
-    "sessions": ("", "sessions"),
-    "unserved_turns": ("", "turns that no model holds"),
-    "output_tokens": ("tokens", "output tokens of the served turns"),
-    "carbon_g": ("gCO2e", "operational carbon: recompute, prompt, decode and host"),
-    "recompute_g": ("gCO2e", "GPU carbon of recomputing history that was not cached"),
-    "prompt_g": ("gCO2e", "GPU carbon of prefilling the new prompts"),
-    "decode_g": ("gCO2e", "GPU carbon of decoding"),
-    "host_g": ("gCO2e", "carbon of the hosts of the busy GPUs"),
-    "embodied_g": ("gCO2e", "embodied carbon of the GPU time; in no other figure"),
-    "energy_kwh": ("kWh", "energy with PUE"),
-    "estimated_intensity_share": (
-        "",
-        "share of the energy whose carbon intensity its source had estimated; none: not said",
-    ),
-    "recompute_share": ("", "recompute_g / carbon_g"),
-    "moves_per_session": ("", "turns served away from the last one's deployment, a session"),
-    "quality_mean": ("", "mean predicted quality of the served turns"),
-    "ttft_ms_mean": ("ms", "mean time to first token, without queueing"),
-    "ttft_ms_p95": ("ms", "95th percentile of the time to first token"),
-    "latency_ms_mean": ("ms", "mean time to the last token, without queueing"),
-    "latency_ms_p95": ("ms", "95th percentile of the time to the last token"),
-    "missed_ceiling_turns": ("", "turns for which no candidate was within the latency ceiling"),
-    "held_turns": ("", "turns that the gate held"),
-    "quality_gap": ("", "mean predicted quality of the best-served user region less the worst"),
-    "quality_jain": ("", "Jain index of mean predicted quality by user region; 1: all equal"),
-    "latency_gap_ms": ("ms", "mean latency of the slowest-served user region less the fastest"),
-    "latency_jain": ("", "Jain index of mean latency by user region; 1: all equal"),
-    "saving_vs_faircarbon_percent": ("%", "carbon saved against FairCarbon; negative: more"),
-}
-"""Unit and meaning of each figure of a policy."""
-
 
 class Interval(NamedTuple):
     """A saving in percent with its 95 % bootstrap interval; None where it means nothing."""
@@ -86,11 +70,6 @@ class Interval(NamedTuple):
     value_percent: float | None
     low_percent: float | None
     high_percent: float | None
-
-
-def saving_percent(carbon_g: float, baseline_g: float) -> float | None:
-    """Saving in percent of the baseline; None against a baseline of 0."""
-    return 100.0 * (1.0 - carbon_g / baseline_g) if baseline_g > 0 else None
 
 
 def gap_closed_percent(own_g: float, worst_g: float, best_g: float) -> float | None:
@@ -125,8 +104,24 @@ def bootstrap_saving(carbon_g: np.ndarray, baseline_g: np.ndarray) -> Interval:
     return Interval(value, float(low), float(high))
 
 
+class SideBySide:
+    """What a comparison of a trace in one piece and one of a trace in parts have in common."""
+
+    prepared: Prepared
+
+    @property
+    def optimum_is_exact(self) -> bool:
+        """Whether the hindsight optimum is proven to be the least, not only the best found."""
+        return self.prepared.optimum_is_exact
+
+    @property
+    def optimum_label(self) -> str:
+        """What the hindsight optimum may be called here."""
+        return optimum_label(self.optimum_is_exact)
+
+
 @dataclass(frozen=True)
-class Comparison:
+class Comparison(SideBySide):
     """Policies side by side on one scenario.
 
     A notebook shows it as a table of :meth:`overview`.
@@ -157,16 +152,6 @@ class Comparison:
         """What the reader should know of the scenario and of each run."""
         own = (note for run in self.runs.values() for note in run.notes)
         return (*self.prepared.warnings, *own)
-
-    @property
-    def optimum_is_exact(self) -> bool:
-        """Whether the hindsight optimum is proven to be the least, not only the best found."""
-        return self.prepared.optimum_is_exact
-
-    @property
-    def optimum_label(self) -> str:
-        """What the hindsight optimum may be called here."""
-        return optimum_label(self.optimum_is_exact)
 
     @cached_property
     def long_sessions(self) -> np.ndarray:
@@ -213,55 +198,54 @@ class Comparison:
 
         A figure that means nothing (a mean of no turns) is None.
         """
+        baseline_g = None
+        if BASELINE in self.runs:
+            baseline_g = float(self.runs[BASELINE].charges.carbon_g[self._rows(sessions)].sum())
+        return figures_of(self.totals(policy_id, sessions), baseline_g)
+
+    def totals(self, policy_id: str, sessions: np.ndarray | None = None) -> Totals:
+        """What :meth:`figures` of the same arguments are made of."""
         trace, run = self.trace, self.runs[policy_id]
-        rows = ALL if sessions is None else sessions[trace.session_index]
-        n_sessions = trace.n_sessions if sessions is None else int(sessions.sum())
+        rows = self._rows(sessions)
         served = run.decisions.served[rows]
         of_served = ALL if served.all() else served  # a view where nothing is left out
-
-        def total(values: np.ndarray) -> float:
-            return float(values[rows].sum())
-
-        def mean(values: np.ndarray) -> float | None:
-            return float(values[rows][of_served].mean()) if served.any() else None
-
-        def p95(values: np.ndarray) -> float | None:
-            return float(np.percentile(values[rows][of_served], 95)) if served.any() else None
-
-        by_user = self.fairness(policy_id, sessions)
-        quality, latency_ms = (by_user[name].to_numpy() for name in FAIRNESS_OF)
-        carbon_g = total(run.charges.carbon_g)
-        baseline = self.runs.get(BASELINE)
-        return {
+        user = self.prepared.placed.user[rows][of_served]
+        of_turns = {name: getattr(run.charges, name)[rows][of_served] for name in MEANS}
+        known_kwh, estimated_kwh = self._estimated_kwh(policy_id, rows)
+        sums: dict[str, float] = {
             "turns": len(served),
-            "sessions": n_sessions,
+            "sessions": trace.n_sessions if sessions is None else int(sessions.sum()),
             "unserved_turns": int((~served).sum()),
             "output_tokens": int(trace.output_tokens[rows][of_served].sum()),
-            "carbon_g": carbon_g,
-            "recompute_g": total(run.charges.recompute_g),
-            "prompt_g": total(run.charges.prompt_g),
-            "decode_g": total(run.charges.decode_g),
-            "host_g": total(run.charges.host_g),
-            "embodied_g": total(run.charges.embodied_g),
-            "energy_kwh": total(run.charges.energy_kwh),
-            "estimated_intensity_share": self._estimated_share(policy_id, rows),
-            "recompute_share": total(run.charges.recompute_g) / carbon_g if carbon_g else None,
-            "moves_per_session": total(self.moved(policy_id)) / n_sessions if n_sessions else None,
-            "quality_mean": mean(run.charges.quality),
-            "ttft_ms_mean": mean(run.charges.ttft_ms),
-            "ttft_ms_p95": p95(run.charges.ttft_ms),
-            "latency_ms_mean": mean(run.charges.latency_ms),
-            "latency_ms_p95": p95(run.charges.latency_ms),
-            "missed_ceiling_turns": int(total(run.decisions.missed_ceiling)),
+            "missed_ceiling_turns": int(run.decisions.missed_ceiling[rows].sum()),
             "held_turns": int((run.decisions.reason[rows] == reasons.HELD).sum()),
-            "quality_gap": largest_gap(quality),
-            "quality_jain": jain_index(quality),
-            "latency_gap_ms": largest_gap(latency_ms),
-            "latency_jain": jain_index(latency_ms),
-            "saving_vs_faircarbon_percent": (
-                saving_percent(carbon_g, total(baseline.charges.carbon_g)) if baseline else None
-            ),
+            "moves": float(self.moved(policy_id)[rows].sum()),
+            "known_kwh": known_kwh,
+            "estimated_kwh": estimated_kwh,
         }
+        for name in ADDED_CHARGES:
+            sums[name] = float(getattr(run.charges, name)[rows].sum())
+        for name in MEANS:
+            sums[name] = float(of_turns[name].sum())
+        names = self.prepared.placed.user_regions
+        of_users = np.stack(
+            [
+                np.bincount(user, minlength=len(names)),
+                *(
+                    np.bincount(user, of_turns[name], len(names))
+                    for name in ("quality", "latency_ms")
+                ),
+            ],
+            axis=1,
+        )
+        return Totals(
+            sums=sums,
+            by_user={name: of_users[number] for number, name in enumerate(names)},
+            times={name: ExactTimes(of_turns[name]) for name in TIMES},
+        )
+
+    def _rows(self, sessions: np.ndarray | None) -> Any:
+        return ALL if sessions is None else sessions[self.trace.session_index]
 
     def fairness(self, policy_id: str, sessions: np.ndarray | None = None) -> pd.DataFrame:
         """One row a user region that has turns: the floor its turns had, and means of its turns.
@@ -271,7 +255,7 @@ class Comparison:
         """
         prepared, run = self.prepared, self.runs[policy_id]
         names = prepared.placed.user_regions
-        rows = ALL if sessions is None else sessions[self.trace.session_index]
+        rows = self._rows(sessions)
         user, served = prepared.placed.user[rows], run.decisions.served[rows]
         of_served = ALL if served.all() else served
         turns = np.bincount(user, minlength=len(names))
@@ -288,7 +272,8 @@ class Comparison:
             frame[f"{name}_mean"] = mean_by_user(values[of_served], user[of_served], len(names))
         return frame[frame["turns"] > 0].reset_index(drop=True)
 
-    def _estimated_share(self, policy_id: str, rows: Any) -> float | None:
+    def _estimated_kwh(self, policy_id: str, rows: Any) -> tuple[float, float]:
+        """Energy of the served turns among ``rows``, and of it that of estimated intensity."""
         run, fleet = self.runs[policy_id], self.prepared.deployments.fleet
         decided = run.decisions.deployment
         served = np.arange(len(decided))[rows]
@@ -302,10 +287,7 @@ class Comparison:
         kwh = run.charges.energy_kwh
         if len(served) < len(kwh):
             kwh = kwh[served]
-        if not kwh.any():
-            return None
-        value = float(np.average(share, weights=kwh))
-        return value if np.isfinite(value) else None
+        return float(kwh.sum()), float((share * kwh).sum())
 
     def summary(self, sessions: np.ndarray | None = None) -> pd.DataFrame:
         """The figures of all policies.

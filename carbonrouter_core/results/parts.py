@@ -24,17 +24,16 @@ from carbonrouter_core.fleet.catalog import Catalog
 from carbonrouter_core.fleet.deployments import ContextSum, context_sum
 from carbonrouter_core.grid.choice import OwnSeries
 from carbonrouter_core.progress import Progress, nobody_listens
-from carbonrouter_core.replay.fairness import jain_index, largest_gap
 from carbonrouter_core.replay.run import run_policy
 from carbonrouter_core.replay.world import Prepared, Survey, placed_in, prepare, prepare_part
 from carbonrouter_core.results.comparison import (
     Comparison,
     Interval,
+    SideBySide,
     bootstrap_saving,
     gap_closed_percent,
-    optimum_label,
-    saving_percent,
 )
+from carbonrouter_core.results.totals import Totals, figures_of
 from carbonrouter_core.routing.policies import BASELINE, OPTIMUM, policy
 from carbonrouter_core.scenario import Scenario
 from carbonrouter_core.store.sites import load_catalog
@@ -45,29 +44,6 @@ from carbonrouter_core.traces.training import learned_from
 
 WHICH = ("all", "long", "test")
 """Sessions that figures are of: all, those over 30 turns, those nothing was learned from."""
-
-BIN = 0.002
-"""Relative width of the bins that percentiles of times are read from."""
-_LOWEST_MS, _BINS = 1e-3, 16_384
-
-_SUMS = (
-    "turns",
-    "sessions",
-    "unserved_turns",
-    "output_tokens",
-    "carbon_g",
-    "recompute_g",
-    "prompt_g",
-    "decode_g",
-    "host_g",
-    "embodied_g",
-    "energy_kwh",
-    "missed_ceiling_turns",
-    "held_turns",
-)
-"""Figures of a policy that add up over parts."""
-_MEANS = ("quality_mean", "ttft_ms_mean", "latency_ms_mean")
-_PERCENTILES = ("ttft_ms", "latency_ms")
 
 AHEAD = 256
 """Tasks that wait, run or have a result that waits for its turn, at most."""
@@ -112,30 +88,6 @@ def _learned(path: str, largest_key: int, from_all: bool) -> Trace:
 
 
 @dataclass(frozen=True)
-class Totals:
-    """Figures of one policy over some sessions, in the form in which they add up.
-
-    ``sums``: :data:`_SUMS` and weighted sums by name; ``by_user``: for each user region turns
-    served and sums of quality and latency; ``bins``: counts of times by bin of :data:`BIN`.
-    """
-
-    sums: Mapping[str, float]
-    by_user: Mapping[str, np.ndarray]
-    bins: Mapping[str, np.ndarray]
-
-    def __add__(self, other: Totals) -> Totals:
-        def added(ours: Mapping[str, Any], theirs: Mapping[str, Any]) -> dict[str, Any]:
-            names = dict.fromkeys([*ours, *theirs])  # a user region may be in one of them only
-            return {name: ours.get(name, 0) + theirs.get(name, 0) for name in names}
-
-        return Totals(
-            added(self.sums, other.sums),
-            added(self.by_user, other.by_user),
-            added(self.bins, other.bins),
-        )
-
-
-@dataclass(frozen=True)
 class _Part:
     totals: Mapping[tuple[str, str], Totals]
     session_carbon_g: Mapping[str, np.ndarray]
@@ -176,7 +128,7 @@ def _replay(shared: bytes, path: str) -> _Part:
     masks = {"all": None, "long": comparison.long_sessions, "test": comparison.test_half}
     return _Part(
         {
-            (name, which): totals_of(comparison, name, mask)
+            (name, which): comparison.totals(name, mask).binned()
             for name in policies
             for which, mask in masks.items()
         },
@@ -184,68 +136,6 @@ def _replay(shared: bytes, path: str) -> _Part:
         comparison.long_sessions,
         comparison.test_half,
     )
-
-
-def totals_of(comparison: Comparison, policy_id: str, sessions: np.ndarray | None) -> Totals:
-    """Figures of a policy in the form in which they add up, over ``sessions`` (a mask)."""
-    figures = comparison.figures(policy_id, sessions)
-    run, trace = comparison.runs[policy_id], comparison.trace
-    rows = run.decisions.served
-    if sessions is not None:
-        rows = rows & sessions[trace.session_index]
-    sums = {name: figures[name] for name in _SUMS}
-    served = figures["turns"] - figures["unserved_turns"]
-    for name in _MEANS:
-        sums[name] = (figures[name] or 0.0) * served
-    sums["moves"] = (figures["moves_per_session"] or 0.0) * figures["sessions"]
-    share = figures["estimated_intensity_share"]
-    sums["estimated_kwh"] = np.nan if share is None else share * figures["energy_kwh"]
-    by_user = {}
-    for row in comparison.fairness(policy_id, sessions).itertuples():
-        n = row.turns - row.unserved_turns
-        means = np.nan_to_num([1.0, row.quality_mean, row.latency_ms_mean])
-        by_user[row.user_region] = n * means
-    bins = {}
-    for name in _PERCENTILES:
-        at = np.log(np.maximum(getattr(run.charges, name)[rows], _LOWEST_MS) / _LOWEST_MS)
-        number = np.minimum((at / np.log1p(BIN)).astype(np.int64), _BINS - 1)
-        bins[name] = np.bincount(number, minlength=_BINS)
-    return Totals(sums, by_user, bins)
-
-
-def figures_of(totals: Totals, baseline: Totals | None) -> dict[str, Any]:
-    """:data:`~.results.FIGURES` from totals; percentiles to :data:`BIN`."""
-    sums = totals.sums
-    served = sums["turns"] - sums["unserved_turns"]
-    figures: dict[str, Any] = {name: sums[name] for name in _SUMS}
-    carbon_g, energy_kwh = sums["carbon_g"], sums["energy_kwh"]
-    share = sums["estimated_kwh"] / energy_kwh if energy_kwh else np.nan
-    figures["estimated_intensity_share"] = float(share) if np.isfinite(share) else None
-    figures["recompute_share"] = sums["recompute_g"] / carbon_g if carbon_g else None
-    figures["moves_per_session"] = sums["moves"] / sums["sessions"] if sums["sessions"] else None
-    for name in _MEANS:
-        figures[name] = sums[name] / served if served else None
-    for name in _PERCENTILES:
-        figures[f"{name}_p95"] = _percentile(totals.bins[name], 0.95)
-    users = [n_sums for n_sums in totals.by_user.values() if n_sums[0]]
-    quality = np.array([one[1] / one[0] for one in users])
-    latency_ms = np.array([one[2] / one[0] for one in users])
-    figures["quality_gap"], figures["quality_jain"] = largest_gap(quality), jain_index(quality)
-    figures["latency_gap_ms"] = largest_gap(latency_ms)
-    figures["latency_jain"] = jain_index(latency_ms)
-    figures["saving_vs_faircarbon_percent"] = (
-        saving_percent(carbon_g, baseline.sums["carbon_g"]) if baseline else None
-    )
-    return figures
-
-
-def _percentile(counts: np.ndarray, share: float) -> float | None:
-    """Middle of the bin in which that share of the counts is reached."""
-    total = int(counts.sum())
-    if not total:
-        return None
-    number = int(np.searchsorted(np.cumsum(counts), share * total))
-    return float(_LOWEST_MS * np.exp((number + 0.5) * np.log1p(BIN)))
 
 
 def _read(path: str) -> Trace:
@@ -265,7 +155,7 @@ class PartedTrace:
 
 
 @dataclass(frozen=True)
-class PartedComparison:
+class PartedComparison(SideBySide):
     """Policies side by side on a trace in parts; answers to the names of a Comparison.
 
     ``prepared``: of the sessions learned from. ``session_carbon_g``: shape (sessions,) by
@@ -286,16 +176,6 @@ class PartedComparison:
         """What the reader of the results should know."""
         return self.prepared.warnings
 
-    @property
-    def optimum_is_exact(self) -> bool:
-        """Whether the hindsight optimum is proven to be the least, not only the best found."""
-        return self.prepared.optimum_is_exact
-
-    @property
-    def optimum_label(self) -> str:
-        """What the hindsight optimum may be called here."""
-        return optimum_label(self.optimum_is_exact)
-
     def gap_closed_percent(self, policy_id: str, sessions: str = "all") -> float | None:
         """How far a policy gets from FairCarbon to the hindsight optimum, as in a Comparison."""
         names = (policy_id, BASELINE, OPTIMUM)
@@ -307,7 +187,8 @@ class PartedComparison:
 
     def figures(self, policy_id: str, sessions: str = "all") -> dict[str, Any]:
         """:data:`~.results.FIGURES` of a policy; ``sessions``: one of :data:`WHICH`."""
-        return figures_of(self.totals[policy_id, sessions], self.totals.get((BASELINE, sessions)))
+        baseline_g = self.totals[BASELINE, sessions].sums["carbon_g"]
+        return figures_of(self.totals[policy_id, sessions], baseline_g)
 
     def saving(self, policy_id: str, sessions: str = "all") -> Interval:
         """Saving of a policy against FairCarbon with its bootstrap interval."""

@@ -19,7 +19,8 @@ from carbonrouter_core.report.tables.rows import (
     PolicyRows,
     ratio,
 )
-from carbonrouter_core.results.comparison import FIGURES, Comparison
+from carbonrouter_core.results.comparison import Comparison
+from carbonrouter_core.results.totals import FIGURES
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,8 @@ import numpy as np
 
 from carbonrouter_core.report.fields import Field, number, text
 from carbonrouter_core.report.tables.rows import ALL, IT, MEAN_INTENSITY, POLICY, PolicyRows, ratio
-from carbonrouter_core.results.comparison import FIGURES, Comparison, Interval
+from carbonrouter_core.results.comparison import Comparison, Interval
+from carbonrouter_core.results.totals import FIGURES
 from carbonrouter_core.routing.policies import BASELINE, OPTIMUM, policy
 
 TOKENS_OF_UNIT = 1000

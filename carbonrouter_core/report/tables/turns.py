@@ -17,7 +17,8 @@ from carbonrouter_core.report.tables.rows import (
     POLICY,
     PolicyRows,
 )
-from carbonrouter_core.results.comparison import FIGURES, Comparison
+from carbonrouter_core.results.comparison import Comparison
+from carbonrouter_core.results.totals import FIGURES
 from carbonrouter_core.routing.policies import reasons
 
 

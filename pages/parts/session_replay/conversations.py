@@ -14,8 +14,8 @@ import streamlit as st
 
 import carbonrouter_core as core
 from carbonrouter_core.replay.as_served import has_served
-from carbonrouter_core.results.comparison import saving_percent
 from carbonrouter_core.results.session_story import Story, session_table, tell
+from carbonrouter_core.results.totals import saving_percent
 from carbonrouter_core.routing.policies import AS_SERVED
 from carbonrouter_core.words import figures as fmt
 from carbonrouter_core.words.names import unknown

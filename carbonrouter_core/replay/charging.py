@@ -7,11 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from carbonrouter_core.compiled import Array, jit_borrowing
-from carbonrouter_core.fleet.costs import decode_context, embodied_g, host_energy_j
 from carbonrouter_core.fleet.deployments import Fleet
+from carbonrouter_core.fleet.turn_costs import cost_of_turn
 from carbonrouter_core.quality.item_response import predicted_quality
 from carbonrouter_core.replay.decisions import Decisions
-from carbonrouter_core.routing.kernel import decode_ms, latency_ms, prefill_work_on, ttft_ms
 from carbonrouter_core.traces.placement import PlacedTrace
 from carbonrouter_core.units import J_PER_KWH
 
@@ -115,26 +114,17 @@ def _charge(
         d = deployment[i]
         if d < 0:
             continue
-        pair, region = fleet.pair[d], fleet.region[d]
-        model = fleet.pair_model[pair]
+        region = fleet.region[d]
         h, p, o = float(history[i]), float(prompt[i]), float(output[i])
-        at_history = prefill_work_on(fleet, model, h)
-        recompute = at_history - prefill_work_on(fleet, model, float(cached[i]))
-        new_prompt = prefill_work_on(fleet, model, h + p) - at_history
-        work = recompute + new_prompt
-        context = decode_context(h, p, o, fleet.global_share[model], fleet.window_tokens[model])
-        ms = work * fleet.prefill_ms[pair] + decode_ms(fleet, pair, o)
-        recompute_j = recompute * fleet.prefill_j[pair]
-        prompt_j = new_prompt * fleet.prefill_j[pair]
-        decode_j = o * (fleet.decode_j[pair] + fleet.context_j[pair] * context)
-        host_j = host_energy_j(fleet.n_gpus[pair], ms)
+        cost = cost_of_turn(fleet, d, user[i], h, p, o, float(cached[i]))
         kwh_per_j = fleet.pue[region] / J_PER_KWH
         g_per_j = kwh_per_j * intensity[i, region]
-        parts[0, i] = recompute_j * g_per_j
-        parts[1, i] = prompt_j * g_per_j
-        parts[2, i] = decode_j * g_per_j
-        parts[3, i] = host_j * g_per_j
-        parts[4, i] = embodied_g(fleet.n_gpus[pair], ms, fleet.gpu_embodied_kg[pair])
-        parts[5, i] = (recompute_j + prompt_j + decode_j + host_j) * kwh_per_j
-        times[0, i] = ttft_ms(fleet, d, user[i], work)
-        times[1, i] = latency_ms(fleet, d, user[i], work, o)
+        parts[0, i] = cost.recompute_j * g_per_j
+        parts[1, i] = cost.prompt_j * g_per_j
+        parts[2, i] = cost.decode_j * g_per_j
+        parts[3, i] = cost.host_j * g_per_j
+        parts[4, i] = cost.embodied_g
+        joules = cost.recompute_j + cost.prompt_j + cost.decode_j + cost.host_j
+        parts[5, i] = joules * kwh_per_j
+        times[0, i] = cost.ttft_ms
+        times[1, i] = cost.latency_ms

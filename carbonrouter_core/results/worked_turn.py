@@ -1,18 +1,20 @@
 """One turn worked through number by number, so that a reader can redo it on paper.
 
-Every figure comes from the functions of :mod:`.costs`; :func:`work_out` only keeps what
-:func:`.charging.charge_rows` passes over on its way to the result.
+Every figure comes from the functions that the accounting uses, :mod:`.turn_costs` and
+:mod:`.costs`; :func:`work_out` only keeps what they pass over on the way to the result, and
+:func:`steps` says of each figure by which sum it follows.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass
 
 import numpy as np
 
 from carbonrouter_core.fleet import costs
 from carbonrouter_core.fleet.catalog import Catalog
+from carbonrouter_core.fleet.turn_costs import cost_of_turn
 from carbonrouter_core.quality.item_response import predicted_quality
 from carbonrouter_core.replay.run import Run
 from carbonrouter_core.replay.world import Prepared
@@ -20,6 +22,7 @@ from carbonrouter_core.results.comparison import Comparison
 from carbonrouter_core.results.session_story import tell
 from carbonrouter_core.routing.policies import BASELINE, reasons
 from carbonrouter_core.units import J_PER_KWH
+from carbonrouter_core.words import figures as fmt
 
 
 @dataclass(frozen=True)
@@ -193,27 +196,15 @@ def work_out(
     h, p, o = float(turn.history_tokens), float(turn.prompt_tokens), float(turn.output_tokens)
     c = float(turn.cached_tokens[deployment])
 
-    def work(tokens: float) -> float:
-        return costs.prefill_work(tokens, alpha, share, window)
-
-    recompute_work, prompt_work = work(h) - work(c), work(h + p) - work(h)
-    prefill_ms = (recompute_work + prompt_work) * curve.prefill_ms_per_token
-    decode_share_ms = o * inter_token_ms / batch
-    extra = costs.decode_context(h, p, o, share, window)
-    context_j = costs.context_j_per_token(gpu.context_nj_per_byte, model.kv_bytes_per_token)
-    recompute_j = recompute_work * curve.prefill_j_per_token
-    prompt_j = prompt_work * curve.prefill_j_per_token
-    decode_j = o * (decode_j_per_token + context_j * extra)
-    host_j = costs.host_energy_j(float(curve.n_gpus), prefill_ms + decode_share_ms)
+    cost = cost_of_turn(fleet, deployment, int(placed.user[turn.row]), h, p, o, c)
 
     pue = float(fleet.pue[site])
     intensity = float(prepared.intensity[turn.row, site])
     g_per_j = pue * intensity / J_PER_KWH
     rtt_ms = float(fleet.rtt_ms[placed.user[turn.row], site])
-    ttft_ms = rtt_ms + prefill_ms + inter_token_ms
     theta = float(fleet.theta[fleet.pair_model[pair]])
     difficulty = float(placed.difficulty[turn.row])
-    joules = recompute_j + prompt_j + decode_j + host_j
+    joules = cost.recompute_j + cost.prompt_j + cost.decode_j + cost.host_j
     return WorkedCandidate(
         label=deployments.label(deployment),
         zone=region.zone,
@@ -256,40 +247,251 @@ def work_out(
         span_cached=costs.attention_span(c, share, window),
         span_history=costs.attention_span(h, share, window),
         span_prompt_end=costs.attention_span(h + p, share, window),
-        recompute_work=recompute_work,
-        prompt_work=prompt_work,
+        recompute_work=cost.recompute_work,
+        prompt_work=cost.prompt_work,
         prefill_j_per_token=curve.prefill_j_per_token,
         prefill_ms_per_token=curve.prefill_ms_per_token,
-        recompute_j=recompute_j,
-        prompt_j=prompt_j,
-        prefill_ms=prefill_ms,
+        recompute_j=cost.recompute_j,
+        prompt_j=cost.prompt_j,
+        prefill_ms=cost.prefill_ms,
         mean_position_tokens=h + p + 0.5 * o,
         attended_tokens=costs.attention_context(h + p + 0.5 * o, share, window),
-        context_nj_per_byte=context_j / model.kv_bytes_per_token * 1e9,
-        decode_j=decode_j,
-        decode_share_ms=decode_share_ms,
-        host_j=host_j,
+        context_nj_per_byte=gpu.context_nj_per_byte,
+        decode_j=cost.decode_j,
+        decode_share_ms=cost.decode_share_ms,
+        host_j=cost.host_j,
         pue=pue,
         pue_assumed=region.pue_assumed and region.region not in prepared.scenario.pue_overrides,
         intensity_g_per_kwh=intensity,
         energy_kwh=joules * pue / J_PER_KWH,
-        recompute_g=recompute_j * g_per_j,
-        prompt_g=prompt_j * g_per_j,
-        decode_g=decode_j * g_per_j,
-        host_g=host_j * g_per_j,
+        recompute_g=cost.recompute_j * g_per_j,
+        prompt_g=cost.prompt_j * g_per_j,
+        decode_g=cost.decode_j * g_per_j,
+        host_g=cost.host_j * g_per_j,
         carbon_g=joules * g_per_j,
         gpu_embodied_kg=gpu.embodied_kgco2e,
-        embodied_g=costs.embodied_g(
-            float(curve.n_gpus), prefill_ms + decode_share_ms, gpu.embodied_kgco2e
-        ),
+        embodied_g=cost.embodied_g,
         rtt_ms=rtt_ms,
-        ttft_ms=ttft_ms,
-        latency_ms=ttft_ms + max(0.0, o - 1.0) * inter_token_ms,
+        ttft_ms=cost.ttft_ms,
+        latency_ms=cost.latency_ms,
         theta=theta,
         difficulty=difficulty,
         k=prepared.k,
         quality=float(predicted_quality(np.array([theta]), np.array([difficulty]), prepared.k)[0]),
     )
+
+
+INPUT_DIGITS = 12
+"""Significant digits of what a sum begins with: tables, token counts."""
+_DIGITS = {
+    11: ("mean_context_tokens",),
+    10: ("alpha", "mean_context_attended", "attended_tokens"),
+    9: ("held_sequences", "batch", "step_ms", "recompute_work", "prompt_work"),
+    8: ("inter_token_ms", "intensity_g_per_kwh"),
+    7: (
+        *("decode_j_per_token", "recompute_j", "prompt_j", "prefill_ms", "decode_share_ms"),
+        *("theta", "difficulty", "k"),
+    ),
+    6: ("decode_j", "host_j"),
+    5: (
+        *("recompute_g", "prompt_g", "decode_g", "host_g", "carbon_g", "embodied_g"),
+        *("energy_kwh", "ttft_ms", "latency_ms", "quality"),
+    ),
+}
+"""Digits of each figure: fewer at every step, so that what is shown gives the next to its last."""
+_DIGITS_OF = {name: digits for digits, names in _DIGITS.items() for name in names}
+
+_SHARE = (
+    "({global_layers} × {x} + ({layers} − {global_layers}) × min({x}, {window_tokens})) / {layers}"
+)
+_SPAN = (
+    "({global_layers} × {x}^2 / 2 + ({layers} − {global_layers}) × {window_tokens} "
+    "× ({x} − {window_tokens} / 2)) / {layers}"
+)
+
+
+@dataclass(frozen=True)
+class Step:
+    """A figure: symbol (our own HTML), what it is, the sum it follows from, and what that gives."""
+
+    symbol: str
+    meaning: str
+    formula: str
+    """The sum with its numbers in it."""
+    value: str
+    unit: str
+
+
+def steps(candidate: WorkedCandidate, *, embodied: bool) -> dict[str, list[Step]]:
+    """All figures of a candidate in the order they are computed, by heading."""
+    values = {
+        name: fmt.exact(value, _DIGITS_OF.get(name, INPUT_DIGITS))
+        for name, value in asdict(candidate).items()
+        if not isinstance(value, str)
+    }
+
+    def line(symbol: str, meaning: str, result: str, unit: str, template: str) -> Step:
+        return Step(symbol, meaning, template.format(**values), values[result], unit)
+
+    groups = {
+        "The replica": _replica(candidate, line),
+        "Energy": _energy(candidate, line),
+        "Carbon: energy × PUE × carbon intensity": _carbon(line),
+        "Latency and quality": _service(line),
+    }
+    if embodied:
+        per_gpu = fmt.exact(costs.SERVER_EMBODIED_G_PER_GPU, INPUT_DIGITS)
+        groups["Embodied carbon"] = [
+            line(
+                "embodied",
+                "counted in the choice, apart from the carbon above",
+                "embodied_g",
+                "g",
+                "{n_gpus} × ({prefill_ms} + {decode_share_ms}) / 1,000 × ({gpu_embodied_kg} "
+                f"× 1,000 + {per_gpu}) / (3 × 365.25 × 86,400)",
+            )
+        ]
+    return groups
+
+
+_Maker = Callable[[str, str, str, str, str], Step]
+
+
+def _replica(candidate: WorkedCandidate, line: _Maker) -> list[Step]:
+    made = [
+        line(
+            "α",
+            "attention work per token of context",
+            "alpha",
+            "1/token",
+            "2 × {layers} × {attention_dim} / ({active_params_b} × 1,000,000,000)",
+        )
+    ]
+    if candidate.mean_context_attended > 0:
+        made += [
+            line(
+                "a(x̄)",
+                "tokens attended to at the mean context of the trace",
+                "mean_context_attended",
+                "tokens",
+                _attended(candidate, "{mean_context_tokens}"),
+            ),
+            line(
+                "held",
+                "sequences that the KV memory holds",
+                "held_sequences",
+                "",
+                f"({costs.KV_MEMORY_SHARE} × {{n_gpus}} × {{memory_gb}} − {{weight_gb}}) "
+                "× 1,000,000,000 / ({kv_bytes_per_token} × {mean_context_attended})",
+            ),
+        ]
+        least = "min({concurrency}, {held_sequences}, {largest_batch})"
+    else:
+        least = "min({concurrency}, {largest_batch})"
+    made.append(
+        line("B", "sequences decoding together", "batch", "", f"max(1, {least})"),
+    )
+    energy, time = _between(candidate)
+    step = "{step_ms}"
+    made += [
+        line("e<sub>d</sub>(B)", f"energy of an output token, {candidate.basis}",
+             "decode_j_per_token", "J", energy),
+        line("t(B)", "time of a decode step", "step_ms", "ms", time),
+        line(
+            "t<sub>itl</sub>",
+            "time between output tokens",
+            "inter_token_ms",
+            "ms",
+            f"{step} + 1,000 × {{batch}} × {{kv_bytes_per_token}} × max(0, "
+            f"{{mean_context_attended}} − {costs.MEASURED_CONTEXT_TOKENS:.0f}) / "
+            f"({costs.KV_BANDWIDTH_SHARE} × {{n_gpus}} × {{bandwidth_gb_s}} × 1,000,000,000)",
+        ),
+    ]  # fmt: skip
+    return made
+
+
+def _attended(candidate: WorkedCandidate, x: str) -> str:
+    return x if candidate.global_layers == candidate.layers else _SHARE.replace("{x}", x)
+
+
+def _between(candidate: WorkedCandidate) -> tuple[str, str]:
+    """Sums of e_d(B) and t(B): a point itself, between two, or below the smallest."""
+    if candidate.batch < candidate.batch_below:
+        return "{decode_j_below} × {batch_below} / {batch}", "{step_ms_below}"
+    if candidate.batch_below == candidate.batch_above:
+        return "{decode_j_above}", "{step_ms_above}"
+    power = "^(ln({batch} / {batch_below}) / ln({batch_above} / {batch_below}))"
+    return (
+        f"{{decode_j_below}} × ({{decode_j_above}} / {{decode_j_below}}){power}",
+        f"{{step_ms_below}} × ({{step_ms_above}} / {{step_ms_below}}){power}",
+    )
+
+
+def _span(candidate: WorkedCandidate, x: str, tokens: float) -> str:
+    windowed = candidate.global_layers < candidate.layers and tokens > candidate.window_tokens
+    return (_SPAN if windowed else "{x}^2 / 2").replace("{x}", x)
+
+
+def _energy(candidate: WorkedCandidate, line: _Maker) -> list[Step]:
+    end = f"({candidate.history_tokens:,} + {candidate.prompt_tokens:,})"
+    h, p = candidate.history_tokens, candidate.prompt_tokens
+    beyond = f"max(0, {{attended_tokens}} − {costs.MEASURED_CONTEXT_TOKENS:.0f})"
+    return [
+        line("r", "history to recompute", "recomputed_tokens", "tokens",
+             "{history_tokens} − {cached_tokens}"),
+        line("A(c)", "attention span of what is cached", "span_cached", "tokens²",
+             _span(candidate, "{cached_tokens}", candidate.cached_tokens)),
+        line("A(h)", "of the history", "span_history", "tokens²",
+             _span(candidate, "{history_tokens}", h)),
+        line("A(h+p)", "of history and prompt", "span_prompt_end", "tokens²",
+             _span(candidate, end, h + p)),
+        line("w(r, c)", "work of recomputing", "recompute_work", "tokens",
+             "{recomputed_tokens} + {alpha} × ({span_history} − {span_cached})"),
+        line("w(p, h)", "work of the new prompt", "prompt_work", "tokens",
+             "{prompt_tokens} + {alpha} × ({span_prompt_end} − {span_history})"),
+        line("E<sub>recompute</sub>", "energy of recomputing", "recompute_j", "J",
+             "{prefill_j_per_token} × {recompute_work}"),
+        line("E<sub>prompt</sub>", "energy of the new prompt", "prompt_j", "J",
+             "{prefill_j_per_token} × {prompt_work}"),
+        line("a(h+p+o/2)", "tokens attended to while decoding", "attended_tokens", "tokens",
+             _attended(candidate, "({history_tokens} + {prompt_tokens} + {output_tokens} / 2)")),
+        line("E<sub>decode</sub>", "energy of the answer", "decode_j", "J",
+             "{output_tokens} × ({decode_j_per_token} + {context_nj_per_byte} / 1,000,000,000 "
+             f"× {{kv_bytes_per_token}} × {beyond})"),
+        line("T<sub>prefill</sub>", "time of prefill", "prefill_ms", "ms",
+             "{prefill_ms_per_token} × ({recompute_work} + {prompt_work})"),
+        line("o·t<sub>itl</sub>/B", "share of the replica's time while decoding",
+             "decode_share_ms", "ms", "{output_tokens} × {inter_token_ms} / {batch}"),
+        line("E<sub>host</sub>", "energy of the host", "host_j", "J",
+             f"{costs.HOST_W_PER_GPU:.0f} × {{n_gpus}} × ({{prefill_ms}} + {{decode_share_ms}}) "
+             "/ 1,000"),
+    ]  # fmt: skip
+
+
+def _carbon(line: _Maker) -> list[Step]:
+    grid = "× {pue} × {intensity_g_per_kwh} / 3,600,000"
+    total = "({recompute_j} + {prompt_j} + {decode_j} + {host_j})"
+    return [
+        line("recompute", "recomputed history", "recompute_g", "g",
+             f"{{recompute_j}} {grid}"),
+        line("prompt", "new prompt", "prompt_g", "g", f"{{prompt_j}} {grid}"),
+        line("decode", "writing the answer", "decode_g", "g", f"{{decode_j}} {grid}"),
+        line("host", "host servers", "host_g", "g", f"{{host_j}} {grid}"),
+        line("<b>carbon</b>", "of the turn", "carbon_g", "g", f"{total} {grid}"),
+        line("energy", "with PUE", "energy_kwh", "kWh", f"{total} × {{pue}} / 3,600,000"),
+    ]  # fmt: skip
+
+
+def _service(line: _Maker) -> list[Step]:
+    return [
+        line("TTFT", "time to first token: round trip, prefill, one step", "ttft_ms", "ms",
+             "{rtt_ms} + {prefill_ms} + {inter_token_ms}"),
+        line("latency", "time to the last token", "latency_ms", "ms",
+             "{rtt_ms} + {prefill_ms} + {inter_token_ms} + max(0, {output_tokens} − 1) "
+             "× {inter_token_ms}"),
+        line("q", "predicted quality", "quality", "",
+             "1 / (1 + exp(−{k} × ({theta} − ({difficulty}))))"),
+    ]  # fmt: skip
 
 
 def examples(comparison: Comparison, policy_id: str) -> Mapping[str, int]:

@@ -16,6 +16,13 @@ import numpy as np
 from carbonrouter_core.compiled import Array, Record, jit_borrowing
 from carbonrouter_core.fleet import costs
 from carbonrouter_core.fleet.deployments import Fleet
+from carbonrouter_core.fleet.turn_costs import (
+    decode_ms,
+    energy_j,
+    latency_ms,
+    prefill_work_on,
+    ttft_ms,
+)
 from carbonrouter_core.scenario import Scenario
 from carbonrouter_core.traces.training import Training
 from carbonrouter_core.units import J_PER_KWH
@@ -162,44 +169,6 @@ def required_theta(fleet: Fleet, rules: Rules, turn: Turn) -> float:
     """Ability needed: the quality floor's, or the best that fits where that is below it."""
     best = best_fitting_theta(fleet, turn.context_tokens)
     return min(turn.difficulty + rules.user_margin[turn.user], best)
-
-
-@jit_borrowing
-def prefill_work_on(fleet: Fleet, model: int, tokens: float) -> float:
-    """Work of prefilling ``tokens`` from position 0 on a model (:func:`costs.prefill_work`)."""
-    return costs.prefill_work(
-        tokens, fleet.alpha[model], fleet.global_share[model], fleet.window_tokens[model]
-    )
-
-
-@jit_borrowing
-def energy_j(fleet: Fleet, pair: int, work: float, context: float, output_tokens: float) -> float:
-    """GPU and host energy of a turn on a pair: ``work`` of prefill, then decoding."""
-    decode = fleet.output_j[pair] + fleet.context_j[pair] * context
-    return work * fleet.work_j[pair] + output_tokens * decode
-
-
-@jit_borrowing
-def decode_ms(fleet: Fleet, pair: int, output_tokens: float) -> float:
-    """One sequence's share of the replica's time while it decodes, ms."""
-    return output_tokens * fleet.output_ms[pair]
-
-
-@jit_borrowing
-def ttft_ms(fleet: Fleet, deployment: int, user: int, work: float) -> float:
-    """Time to first token: round trip, prefill, one decode step; no queueing."""
-    pair = fleet.pair[deployment]
-    rtt = fleet.rtt_ms[user, fleet.region[deployment]]
-    return rtt + work * fleet.prefill_ms[pair] + fleet.inter_token_ms[pair]
-
-
-@jit_borrowing
-def latency_ms(
-    fleet: Fleet, deployment: int, user: int, work: float, output_tokens: float
-) -> float:
-    """Time to the last token of the turn; no queueing."""
-    rest = max(0.0, output_tokens - 1.0) * fleet.inter_token_ms[fleet.pair[deployment]]
-    return ttft_ms(fleet, deployment, user, work) + rest
 
 
 @jit_borrowing

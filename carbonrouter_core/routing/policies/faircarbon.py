@@ -29,7 +29,8 @@ import numpy as np
 from carbonrouter_core.compiled import Array, Record, jit_borrowing
 from carbonrouter_core.fleet import costs
 from carbonrouter_core.fleet.deployments import Fleet
-from carbonrouter_core.routing.kernel import Rules, Turn, decode_ms, energy_j, prefill_work_on
+from carbonrouter_core.fleet.turn_costs import decode_ms, energy_j, prefill_work_on
+from carbonrouter_core.routing.kernel import Rules, Turn
 from carbonrouter_core.routing.policies import reasons
 
 

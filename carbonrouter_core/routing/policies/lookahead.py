@@ -29,13 +29,13 @@ import numpy as np
 from carbonrouter_core.compiled import Array, Record, jit, jit_borrowing
 from carbonrouter_core.fleet import costs
 from carbonrouter_core.fleet.deployments import Fleet
+from carbonrouter_core.fleet.turn_costs import prefill_work_on
 from carbonrouter_core.quality.session_difficulty import AHEAD_TURNS, coming_difficulty, own_weight
 from carbonrouter_core.routing.kernel import (
     Rules,
     Turn,
     cheapest,
     predicted_output,
-    prefill_work_on,
 )
 from carbonrouter_core.routing.policies import reasons
 from carbonrouter_core.routing.policies.gate import survival_after

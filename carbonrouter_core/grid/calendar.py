@@ -81,7 +81,9 @@ def cleanest(series: Mapping[str, ZoneSeries], first: date, last: date) -> pd.Da
     Without PUE, as policy cleanest-region chooses; hours in which several are the cleanest
     count for the first of them.
     """
-    hours = np.stack([_hour_means(one, first, last).ravel() for one in series.values()])
+    hours = np.stack(
+        [_hour_means(zone_series, first, last).ravel() for zone_series in series.values()]
+    )
     won = np.bincount(hours.argmin(axis=0), minlength=len(series))
     return pd.DataFrame(
         {
@@ -94,6 +96,6 @@ def cleanest(series: Mapping[str, ZoneSeries], first: date, last: date) -> pd.Da
 
 def common_days(series: Sequence[ZoneSeries]) -> tuple[date, date] | None:
     """First and last day that all of ``series`` cover as a whole; None where there is none."""
-    spans = [whole_days(one) for one in series]
+    spans = [whole_days(zone_series) for zone_series in series]
     first, last = max(a for a, _ in spans), min(b for _, b in spans)
     return (first, last) if first <= last else None

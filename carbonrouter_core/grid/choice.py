@@ -79,13 +79,17 @@ def candidates(zone: str, basis: str, kind: str, own: OwnSeries) -> list[ZoneSer
 
     Raises :class:`IntensityError` with what there is instead where there is none.
     """
-    mine = [one for one in own.get(zone, ()) if (one.basis, one.kind) == (basis, kind)]
+    mine = [
+        zone_series
+        for zone_series in own.get(zone, ())
+        if (zone_series.basis, zone_series.kind) == (basis, kind)
+    ]
     builtin = builtin_series(basis).get(zone) if kind == "average" else None
-    found = mine + ([builtin] if builtin is not None else [])
-    if found:
-        return found
+    offers = mine + ([builtin] if builtin is not None else [])
+    if offers:
+        return offers
     lifecycle = builtin_series("lifecycle")
-    there = {(one.basis, one.kind) for one in own.get(zone, ())}
+    there = {(zone_series.basis, zone_series.kind) for zone_series in own.get(zone, ())}
     there |= {(name, "average") for name in ("lifecycle", "direct") if zone in builtin_series(name)}
     if not there:
         raise IntensityError(unknown("zone", zone, sorted({*lifecycle, *own})))
@@ -128,19 +132,27 @@ def choose(
         tail_s=max(0.0, last_s - (end_s - 1)) if movable else 0.0,
     )
     series, notes = [], []
-    for zone, found in zip(zones, offered, strict=True):
-        whole = [one for one in found if _reaches(one, first_s, max(last_s, end_s - 1), knowledge)]
-        window = [one for one in found if _reaches(one, first_s, end_s - 1, knowledge)]
+    for zone, offers in zip(zones, offered, strict=True):
+        whole = [
+            zone_series
+            for zone_series in offers
+            if _reaches(zone_series, first_s, max(last_s, end_s - 1), knowledge)
+        ]
+        window = [
+            zone_series
+            for zone_series in offers
+            if _reaches(zone_series, first_s, end_s - 1, knowledge)
+        ]
         best = next(iter(whole or window), None)
         if best is None:
-            raise _not_covered(zone, found, scenario, nearest)
+            raise _not_covered(zone, offers, scenario, nearest)
         series.append(best)
         notes += [
-            f"Your series {one.name!r} of {zone} does not cover the window and the turns that "
-            f"run past it ({utc_text(one.start_s)} to {utc_text(one.end_s)}): not used."
-            for one in found[: found.index(best)]
+            f"Your series {unused.name!r} of {zone} does not cover the window and the turns that "
+            f"run past it ({utc_text(unused.start_s)} to {utc_text(unused.end_s)}): not used."
+            for unused in offers[: offers.index(best)]
         ]
-    late_s = last_s - min((one.end_s for one in series), default=math.inf)
+    late_s = last_s - min((zone_series.end_s for zone_series in series), default=math.inf)
     if late_s >= 0 and movable:
         raise IntensityError(
             f"Conversations that begin in the window go on to {utc_text(last_s)}, past the end of "
@@ -151,7 +163,8 @@ def choose(
     require_one_accounting(series)
     hours_s = np.arange(first_s, end_s, S_PER_HOUR, dtype=np.float64)
     sources = tuple(
-        source_of(region, one, hours_s) for region, one in zip(regions, series, strict=True)
+        source_of(region, zone_series, hours_s)
+        for region, zone_series in zip(regions, series, strict=True)
     )
     return Chosen(tuple(series), sources, (*dict.fromkeys([*notes, *_notes(sources)]),))
 
@@ -181,8 +194,8 @@ def require_one_accounting(series: Iterable[ZoneSeries]) -> None:
     """Refuse series of which some are lifecycle and some direct, some average, some marginal."""
     for what in ("basis", "kind"):
         by_value: dict[str, list[str]] = {}
-        for one in series:
-            by_value.setdefault(getattr(one, what), []).append(one.zone)
+        for zone_series in series:
+            by_value.setdefault(getattr(zone_series, what), []).append(zone_series.zone)
         if len(by_value) > 1:
             has = "; ".join(f"{value}: {', '.join(zones)}" for value, zones in by_value.items())
             raise IntensityError(
@@ -193,17 +206,18 @@ def require_one_accounting(series: Iterable[ZoneSeries]) -> None:
 
 def _notes(sources: Sequence[IntensitySource]) -> list[str]:
     notes = [
-        f"Carbon intensity of {one.zone} is from your series {one.series!r} ({one.granularity})."
-        for one in sources
-        if one.own
+        f"Carbon intensity of {source.zone} is from your series {source.series!r} "
+        f"({source.granularity})."
+        for source in sources
+        if source.own
     ]
     notes += [
-        f"Carbon intensity of {one.zone} is to {100 * one.estimated_share:.0f} % estimated by its "
-        "source in this window."
-        for one in sources
-        if one.estimated_share is not None and one.estimated_share >= MOSTLY_ESTIMATED
+        f"Carbon intensity of {source.zone} is to {100 * source.estimated_share:.0f} % estimated "
+        "by its source in this window."
+        for source in sources
+        if source.estimated_share is not None and source.estimated_share >= MOSTLY_ESTIMATED
     ]
-    if any(one.kind == "marginal" for one in sources):
+    if any(source.kind == "marginal" for source in sources):
         notes.append(
             "Carbon intensity is marginal: figures say what a change of load causes, and are no "
             "location-based inventory."
@@ -251,11 +265,11 @@ def common_starts(
 ) -> list[tuple[int, int]]:
     """Spans of days since 1970 (first, last) on which a window that every zone has can begin."""
     common = [(-(10**7), 10**7)]
-    for found in offered:
+    for offers in offered:
         spans = []
-        for one in found:
-            low = math.ceil(one.start_s / S_PER_DAY) + days_before
-            high = math.floor((one.end_s - tail_s) / S_PER_DAY) - days
+        for zone_series in offers:
+            low = math.ceil(zone_series.start_s / S_PER_DAY) + days_before
+            high = math.floor((zone_series.end_s - tail_s) / S_PER_DAY) - days
             if low <= high:
                 spans.append((low, high))
         common = [
@@ -268,12 +282,12 @@ def common_starts(
 
 
 def _not_covered(
-    zone: str, found: Sequence[ZoneSeries], scenario: Scenario, nearest: date | None
+    zone: str, offers: Sequence[ZoneSeries], scenario: Scenario, nearest: date | None
 ) -> IntensityError:
     ranges = " and ".join(
-        f"from {utc_text(one.start_s)} to {utc_text(one.end_s)}"
-        + (f" (your series {one.name!r})" if one.name else "")
-        for one in found
+        f"from {utc_text(zone_series.start_s)} to {utc_text(zone_series.end_s)}"
+        + (f" (your series {zone_series.name!r})" if zone_series.name else "")
+        for zone_series in offers
     )
     back = _days_before(scenario.intensity_knowledge)
     needs = f", and {scenario.intensity_knowledge} needs {back} d before it" if back else ""

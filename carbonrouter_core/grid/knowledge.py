@@ -42,7 +42,7 @@ def known_by_region(series: Sequence[ZoneSeries], time_s: np.ndarray, knowledge:
     g/kWh, shape (turns, regions). Raises :class:`IntensityError` where a series does not
     reach back far enough, or brings no forecast.
     """
-    columns = [known_at(one, time_s, knowledge) for one in series]
+    columns = [known_at(zone_series, time_s, knowledge) for zone_series in series]
     return np.ascontiguousarray(np.stack(columns, axis=1))
 
 

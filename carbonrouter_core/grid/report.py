@@ -78,18 +78,18 @@ class IntensityReport(FileReport):
         """The report as plain JSON values."""
         return super().to_dict() | {
             "facts": dict(self.facts),
-            "series": [asdict(one) for one in self.series],
+            "series": [asdict(series) for series in self.series],
             "source": self.source,
             "licence": self.licence,
         }
 
     def __str__(self) -> str:
         series = [
-            f"Series    {one.zone} ({one.kind}, {one.basis}): {one.granularity}, {one.first_utc} "
-            f"to {one.end_utc}, {one.lowest_g_per_kwh:.0f} to {one.highest_g_per_kwh:.0f} g/kWh "
-            f"(mean {one.mean_g_per_kwh:.0f}), {one.estimated_intervals:,} of {one.intervals:,} "
-            f"intervals estimated{', with forecast' if one.has_forecast else ''}"
-            for one in self.series
+            f"Series    {item.zone} ({item.kind}, {item.basis}): {item.granularity}, {item.first_utc} "
+            f"to {item.end_utc}, {item.lowest_g_per_kwh:.0f} to {item.highest_g_per_kwh:.0f} g/kWh "
+            f"(mean {item.mean_g_per_kwh:.0f}), {item.estimated_intervals:,} of {item.intervals:,} "
+            f"intervals estimated{', with forecast' if item.has_forecast else ''}"
+            for item in self.series
         ]
         return self.in_words(
             *(f"{name:<10}{value}" for name, value in self.facts.items()),

@@ -147,12 +147,16 @@ class IntensityTable:
     def of(cls, series: Sequence[ZoneSeries]) -> IntensityTable:
         """The table of ``series``; zone ``i`` is the ``i``-th of them."""
         return cls(
-            zones=tuple(one.zone for one in series),
-            start_s=np.array([one.start_s for one in series], np.float64),
-            step_s=np.array([one.step_s for one in series], np.float64),
-            linear=np.array([one.linear for one in series], np.bool_),
-            first=np.cumsum([0, *(len(one.g_per_kwh) for one in series)]).astype(np.int64),
-            values=np.concatenate([np.asarray(one.g_per_kwh, np.float64) for one in series]),
+            zones=tuple(zone_series.zone for zone_series in series),
+            start_s=np.array([zone_series.start_s for zone_series in series], np.float64),
+            step_s=np.array([zone_series.step_s for zone_series in series], np.float64),
+            linear=np.array([zone_series.linear for zone_series in series], np.bool_),
+            first=np.cumsum([0, *(len(zone_series.g_per_kwh) for zone_series in series)]).astype(
+                np.int64
+            ),
+            values=np.concatenate(
+                [np.asarray(zone_series.g_per_kwh, np.float64) for zone_series in series]
+            ),
         )
 
     def at(self, zone: np.ndarray, time_s: np.ndarray) -> np.ndarray:
@@ -222,9 +226,9 @@ def _look_up(
 
     ``zone`` has one entry for all times, or one a time.
     """
-    one = zone.size == 1
+    same_zone = zone.size == 1
     for i in range(time_s.size):
-        z = zone[0] if one else zone[i]
+        z = zone[0] if same_zone else zone[i]
         if z < 0 or z >= start_s.size:
             return i
         begin = first[z]
@@ -310,6 +314,6 @@ def _even(zone: str, basis: str, group: pd.DataFrame, column: str) -> ZoneSeries
 def intensity_by_region(series: Sequence[ZoneSeries], time_s: np.ndarray) -> np.ndarray:
     """Intensity in g/kWh, shape (turns, regions), for the epoch seconds ``time_s`` (turns,)."""
     intensity = np.empty((len(time_s), len(series)))
-    for number, one in enumerate(series):
-        intensity[:, number] = one.at(time_s)
+    for number, zone_series in enumerate(series):
+        intensity[:, number] = zone_series.at(time_s)
     return intensity

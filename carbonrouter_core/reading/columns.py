@@ -62,11 +62,11 @@ def read_columns(
     times = _Times(source, findings)
 
     for table in reader[source.kind](source, wanted, findings, progress):
-        for one in wanted:
-            if one.kind == "time":
-                at = table.schema.get_field_index(one.name)
-                values, keep = times.epoch_s(table[one.name], table["line"])
-                table = table.set_column(at, one.name, pa.array(values, from_pandas=True))
+        for target in wanted:
+            if target.kind == "time":
+                at = table.schema.get_field_index(target.name)
+                values, keep = times.epoch_s(table[target.name], table["line"])
+                table = table.set_column(at, target.name, pa.array(values, from_pandas=True))
                 if not keep.all():
                     table = table.filter(pa.array(keep))
         yield table
@@ -80,8 +80,8 @@ def _csv(
 ) -> Iterator[pa.Table]:
     header = [name.strip() for name in source.columns]
     where = {
-        one.name: next((header.index(path) for path in one.paths if path in header), None)
-        for one in wanted
+        target.name: next((header.index(path) for path in target.paths if path in header), None)
+        for target in wanted
     }
 
     def read(part: tuple[int, bytes], own: Findings) -> pa.Table | None:
@@ -112,8 +112,8 @@ def _csv_fast(
 ) -> pa.Table | None:
     names = [f"c{i}" for i in range(len(header))]
     types: dict[str, pa.DataType] = dict.fromkeys(names, pa.string())
-    for one in wanted:
-        if (at := where[one.name]) is not None and one.kind == "number":
+    for target in wanted:
+        if (at := where[target.name]) is not None and target.kind == "number":
             types[names[at]] = pa.float64()
     needed = [names[at] for at in sorted({at for at in where.values() if at is not None})]
     try:
@@ -136,7 +136,10 @@ def _csv_fast(
         return None
     return _table(
         np.arange(first, first + table.num_rows),
-        {one.name: None if (at := where[one.name]) is None else table[names[at]] for one in wanted},
+        {
+            target.name: None if (at := where[target.name]) is None else table[names[at]]
+            for target in wanted
+        },
         wanted,
     )
 
@@ -176,7 +179,10 @@ def _csv_slow(
             continue
         rows.add(
             line,
-            [None if (at := where[one.name]) is None else cells[at] or None for one in wanted],
+            [
+                None if (at := where[target.name]) is None else cells[at] or None
+                for target in wanted
+            ],
         )
     return rows.table()
 
@@ -195,7 +201,7 @@ def _json(
         if table is None:
             rows = _Rows(source, wanted, own)
             for line, record in values_of(first, chunk, partial(own.unreadable, source)):
-                rows.add(line, [_first(record, one.paths) for one in wanted])
+                rows.add(line, [_first(record, target.paths) for target in wanted])
             table = rows.table()
         return _counted(table, own)
 
@@ -208,13 +214,13 @@ def _json_schema(
     """The types under which clean chunks parse; a chunk of other types goes the slow way."""
     tree: dict[str, Any] = {}
     paths: dict[str, list[str]] = {}
-    for one in wanted:
-        for path in one.paths:
+    for target in wanted:
+        for path in target.paths:
             kind = pa.float64()
-            if one.kind != "number":
+            if target.kind != "number":
                 seen = next((v for r in source.samples if (v := _get(r, path)) is not None), None)
                 number = isinstance(seen, int | float)
-                whole = pa.int64() if one.kind == "text" else pa.float64()
+                whole = pa.int64() if target.kind == "text" else pa.float64()
                 kind = whole if number else pa.string()
             *above, leaf = path.split(".")
             node = tree
@@ -226,7 +232,7 @@ def _json_schema(
             else:
                 if not isinstance(node.get(leaf), dict):
                     node[leaf] = kind
-                    paths.setdefault(one.name, []).append(path)
+                    paths.setdefault(target.name, []).append(path)
 
     def fields(node: dict[str, Any]) -> list[pa.Field]:
         return [
@@ -248,12 +254,12 @@ def _json_fast(
     if table is None:
         return None
     columns: dict[str, Any] = {}
-    for one in wanted:
-        found = [_by_path(table, path) for path in paths.get(one.name, [])]
-        used = [column for column in found if column.null_count < len(column)]
-        if one.kind != "number" and len({column.type for column in used}) > 1:
+    for target in wanted:
+        matches = [_by_path(table, path) for path in paths.get(target.name, [])]
+        used = [column for column in matches if column.null_count < len(column)]
+        if target.kind != "number" and len({column.type for column in used}) > 1:
             return None
-        columns[one.name] = pc.coalesce(*used) if used else None
+        columns[target.name] = pc.coalesce(*used) if used else None
     return _table(np.arange(first, first + table.num_rows), columns, wanted)
 
 
@@ -309,8 +315,10 @@ def _parquet(
     source: Source, wanted: Sequence[Wanted], findings: Findings, progress: Progress
 ) -> Iterator[pa.Table]:
     present = {
-        one.name: next((path for path in one.paths if path.split(".")[0] in source.columns), None)
-        for one in wanted
+        target.name: next(
+            (path for path in target.paths if path.split(".")[0] in source.columns), None
+        )
+        for target in wanted
     }
     tops = sorted({path.split(".")[0] for path in present.values() if path})
 
@@ -318,17 +326,17 @@ def _parquet(
         lines, batch = part
         table = pa.Table.from_batches([batch])
         columns: dict[str, Any] = {}
-        for one in wanted:
-            path = present[one.name]
-            columns[one.name] = None if path is None else _by_path(table, path)
+        for target in wanted:
+            path = present[target.name]
+            columns[target.name] = None if path is None else _by_path(table, path)
         try:
             return _counted(_table(lines, columns, wanted), own)
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
             # something in the part is odd: read it row by row, which finds out what, and where
             rows = _Rows(source, wanted, own)
             lists = [
-                [None] * batch.num_rows if (c := columns[one.name]) is None else c.to_pylist()
-                for one in wanted
+                [None] * batch.num_rows if (c := columns[target.name]) is None else c.to_pylist()
+                for target in wanted
             ]
             for number, values in zip(lines, zip(*lists, strict=True), strict=True):
                 rows.add(int(number), list(values))
@@ -356,20 +364,20 @@ def _counted(table: pa.Table, own: Findings) -> pa.Table:
 
 def _table(lines: np.ndarray, columns: dict[str, Any], wanted: Sequence[Wanted]) -> pa.Table:
     arrays: dict[str, Any] = {"line": pa.array(lines, pa.int64())}
-    for one in wanted:
-        column = columns[one.name]
+    for target in wanted:
+        column = columns[target.name]
         if column is None:
-            kind = pa.string() if one.kind == "text" else pa.float64()
-            arrays[one.name] = pa.nulls(len(lines), kind)
-        elif one.kind == "text":
+            kind = pa.string() if target.kind == "text" else pa.float64()
+            arrays[target.name] = pa.nulls(len(lines), kind)
+        elif target.kind == "text":
             text = column if pa.types.is_string(column.type) else column.cast(pa.string())
-            arrays[one.name] = text
-        elif one.kind == "number":
+            arrays[target.name] = text
+        elif target.kind == "number":
             if pa.types.is_boolean(column.type) or pa.types.is_temporal(column.type):
-                raise pa.ArrowInvalid(f"{one.name} is no number")
-            arrays[one.name] = column.cast(pa.float64(), safe=False)
+                raise pa.ArrowInvalid(f"{target.name} is no number")
+            arrays[target.name] = column.cast(pa.float64(), safe=False)
         else:
-            arrays[one.name] = column
+            arrays[target.name] = column
     return pa.table(arrays)
 
 
@@ -386,13 +394,13 @@ class _Rows:
 
     def add(self, line: int, values: Sequence[Any]) -> None:
         cells: list[Any] = []
-        for one, value in zip(self._wanted, values, strict=True):
-            if one.kind != "number" or value is None:
+        for target, value in zip(self._wanted, values, strict=True):
+            if target.kind != "number" or value is None:
                 cells.append(value)
                 continue
             number = _as_number(value)
             if number is None:
-                reason = f"{one.label or one.name} is not a number"
+                reason = f"{target.label or target.name} is not a number"
                 self._findings.add_line("refused", reason, self._source, line)
                 return
             cells.append(number)
@@ -402,17 +410,17 @@ class _Rows:
 
     def table(self) -> pa.Table:
         arrays: dict[str, Any] = {"line": pa.array(self._lines, pa.int64())}
-        for one, column in zip(self._wanted, self._cells, strict=True):
-            if one.kind == "number":
-                arrays[one.name] = pa.array(column, pa.float64())
-            elif one.kind == "text":
+        for target, column in zip(self._wanted, self._cells, strict=True):
+            if target.kind == "number":
+                arrays[target.name] = pa.array(column, pa.float64())
+            elif target.kind == "text":
                 texts = [None if cell is None else whole_text(cell) for cell in column]
-                arrays[one.name] = pa.array(texts, pa.string())
+                arrays[target.name] = pa.array(texts, pa.string())
             else:
                 numbers = all(cell is None or isinstance(cell, int | float) for cell in column)
                 cast = _as_float if numbers else whole_text
                 cells = [None if cell is None else cast(cell) for cell in column]
-                arrays[one.name] = pa.array(cells, pa.float64() if numbers else pa.string())
+                arrays[target.name] = pa.array(cells, pa.float64() if numbers else pa.string())
         return pa.table(arrays)
 
 

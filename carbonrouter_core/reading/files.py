@@ -146,19 +146,19 @@ class Source:
         """The first records of a JSON or Parquet file, for telling its format."""
         if self.kind == "csv":
             return []
-        found: list[dict[str, Any]] = []
+        records: list[dict[str, Any]] = []
         if self.kind == "parquet":
             for batch in self._parquet.iter_batches(batch_size=SAMPLE_RECORDS):
                 return [row for row in batch.to_pylist() if isinstance(row, dict)]
         try:
             for _, value in json_values(self, lambda line, reason: None):
-                found.append(value)
-                if len(found) >= SAMPLE_RECORDS:
+                records.append(value)
+                if len(records) >= SAMPLE_RECORDS:
                     break
         except ReadingError:
-            if not found:
+            if not records:
                 raise
-        return found
+        return records
 
     @cached_property
     def _parquet(self) -> Any:

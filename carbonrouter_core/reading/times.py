@@ -123,16 +123,16 @@ def _naive(text: pd.Series) -> np.ndarray:
         todo = np.isnan(out)
         if not todo.any():
             break
-        found = text[todo].str.extract(f"^{pattern.pattern}{_CLOCK}$")
-        hit = found["y"].notna()
+        fields = text[todo].str.extract(f"^{pattern.pattern}{_CLOCK}$")
+        hit = fields["y"].notna()
         if not hit.any():
             continue
         if order == "unclear":
-            order = _day_first(found.loc[hit, "a"], found.loc[hit, "b"])
+            order = _day_first(fields.loc[hit, "a"], fields.loc[hit, "b"])
             if not order:
                 continue
-            found = found.rename(columns={"a": order[0], "b": order[1]})
-        out[np.flatnonzero(todo)[hit.to_numpy()]] = _wall_s(found[hit])
+            fields = fields.rename(columns={"a": order[0], "b": order[1]})
+        out[np.flatnonzero(todo)[hit.to_numpy()]] = _wall_s(fields[hit])
     return out
 
 

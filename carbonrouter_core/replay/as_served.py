@@ -112,9 +112,9 @@ def served_plan(prepared: Prepared, gpu: str | None = None) -> ServedPlan:
             "needs a log that does."
         )
     fleet = deployments.fleet
-    models = list(dict.fromkeys(one.model for one in deployments.replicas))
-    regions = [one.region for one in deployments.regions]
-    gpus = sorted({one.gpu for one in deployments.replicas})
+    models = list(dict.fromkeys(replica.model for replica in deployments.replicas))
+    regions = [region.region for region in deployments.regions]
+    gpus = sorted({replica.gpu for replica in deployments.replicas})
     if gpu is not None and gpu not in gpus:
         raise ScenarioError(unknown("GPU type of the scenario", gpu, gpus))
     notes: list[str] = []
@@ -124,13 +124,13 @@ def served_plan(prepared: Prepared, gpu: str | None = None) -> ServedPlan:
         notes.append(f"As served: the log names no region; {regions[0]} is taken.")
     else:
         named = trace.served_region or (None,) * trace.n_turns
-        cities = {one.city.casefold(): i for i, one in enumerate(deployments.regions)}
+        cities = {region.city.casefold(): i for i, region in enumerate(deployments.regions)}
         region = _matched(named, cities | {name.casefold(): i for i, name in enumerate(regions)})
     missing = (model < 0) | (region < 0)
     plan = np.full(trace.n_turns, UNSERVED)
     taken: list[str] = []
-    pair_gpu = [one.gpu for one in deployments.replicas]
-    model_of = np.array([models.index(one.model) for one in deployments.replicas])
+    pair_gpu = [replica.gpu for replica in deployments.replicas]
+    model_of = np.array([models.index(replica.model) for replica in deployments.replicas])
     for m, r in sorted(set(zip(model[~missing].tolist(), region[~missing].tolist(), strict=True))):
         rows = np.flatnonzero((model == m) & (region == r))
         options = [
@@ -174,8 +174,8 @@ def _plain(model: str) -> str:
 def _matched(named: Sequence[str | None], known: dict[str, int]) -> np.ndarray:
     """Number of each name in ``known``, -1 where it is not there."""
     codes, names = pd.factorize(np.asarray(named, dtype=object))
-    found = [known.get(str(n).casefold(), known.get(_plain(str(n)), -1)) for n in names]
-    return np.where(codes >= 0, np.array([*found, -1])[codes], -1)
+    numbers = [known.get(str(n).casefold(), known.get(_plain(str(n)), -1)) for n in names]
+    return np.where(codes >= 0, np.array([*numbers, -1])[codes], -1)
 
 
 def _missing_note(trace: Trace, missing: np.ndarray, model: np.ndarray, region: np.ndarray) -> str:

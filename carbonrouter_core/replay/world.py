@@ -103,9 +103,9 @@ class Prepared:
         """
         time_s = self.scenario.window_start_s + self.placed.start_s[turns]
         share = np.empty(len(turns))
-        for number, one in enumerate(self.series):
+        for number, zone_series in enumerate(self.series):
             there = region == number
-            share[there] = one.estimated_at(time_s[there])
+            share[there] = zone_series.estimated_at(time_s[there])
         return share
 
     def between(self, first: int, end: int) -> Prepared:

@@ -120,7 +120,9 @@ def _column(field: Field[R], values: Any) -> pa.Array:
         codes = pa.array(values.codes, pa.int32(), mask=np.asarray(values.codes) < 0)
         return pa.DictionaryArray.from_arrays(codes, names).dictionary_decode()
     if field.kind == "text":
-        return pa.array([None if one is None else neutral(one) for one in values], pa.string())
+        return pa.array(
+            [None if value is None else neutral(value) for value in values], pa.string()
+        )
     if field.kind == "time":
         seconds = np.asarray(values, np.float64)
         ms = np.round(np.nan_to_num(seconds) * MS_PER_S).astype(np.int64)
@@ -128,7 +130,7 @@ def _column(field: Field[R], values: Any) -> pa.Array:
         return pc.strftime(times, format="%Y-%m-%dT%H:%M:%SZ")
     if field.kind == "number":
         if not isinstance(values, np.ndarray):
-            values = [np.nan if one is None else one for one in values]
+            values = [np.nan if value is None else value for value in values]
         numbers = np.asarray(values, np.float64)
         return pa.array(numbers, pa.float64(), mask=~np.isfinite(numbers))
     return pa.array(values, _TYPES[field.kind])

@@ -154,7 +154,7 @@ def own_entries_of(scenario: Scenario) -> tuple[OwnEntry, ...]:
 def own_series_of(prepared: Prepared | None) -> dict[str, str]:
     """Names of the user's own carbon-intensity series that were used, by zone."""
     sources = prepared.intensity_sources if prepared is not None else ()
-    return {one.zone: one.series for one in sources if one.own}
+    return {source.zone: source.series for source in sources if source.own}
 
 
 def trace_name(trace: str) -> str:
@@ -226,7 +226,7 @@ def open_values(values: Any, traces: Collection[str] = ()) -> Opened:
         if name not in FIELDS
     ]
     default = Scenario()
-    kept: dict[str, Any] = {}
+    valid: dict[str, Any] = {}
     for name in FIELDS:
         if name not in values:
             notices.append(f"{name} is not in it; the default is used: {_default(default, name)}.")
@@ -234,18 +234,18 @@ def open_values(values: Any, traces: Collection[str] = ()) -> Opened:
         value, lacking = _known_names(name, values[name])
         notices += lacking
         try:
-            kept[name] = getattr(default.replace(**{name: value}), name)
+            valid[name] = getattr(default.replace(**{name: value}), name)
         except ScenarioError as error:
             notices.append(f"{error} The default is used: {_default(default, name)}.")
-    trace = kept.get("trace", default.trace)
+    trace = valid.get("trace", default.trace)
     if trace not in BUILTIN_TRACES and trace not in traces:
         notices.append(
             f"It needs the trace {_shown(trace_name(trace))}, which is not stored here; "
             f"{default.trace} is used instead. Import that trace under this name, then open it "
             "again."
         )
-        kept["trace"] = default.trace
-    return Opened(default.replace(**kept), _limited(notices))
+        valid["trace"] = default.trace
+    return Opened(default.replace(**valid), _limited(notices))
 
 
 class _RefusedError(Exception):
@@ -310,16 +310,18 @@ def _known_names(field: str, value: Any) -> tuple[Any, list[str]]:
     lacking = _lacking(field, names, known[field])
     if isinstance(value, list):
         return [name for name in value if name not in names], lacking
-    kept = {name: item for name, item in value.items() if name not in names}
+    valid = {name: item for name, item in value.items() if name not in names}
     if field == "gpu_regions":
-        for gpu, where in kept.items():
+        for gpu, where in valid.items():
             if isinstance(where, list):
                 strange = [
-                    one for one in where if isinstance(one, str) and one not in catalog.regions
+                    region
+                    for region in where
+                    if isinstance(region, str) and region not in catalog.regions
                 ]
                 lacking += _lacking(field, strange, catalog.regions)
-                kept[gpu] = [one for one in where if one not in strange]
-    return kept, lacking
+                valid[gpu] = [region for region in where if region not in strange]
+    return valid, lacking
 
 
 def _lacking(field: str, names: Collection[str], known: Iterable[str]) -> list[str]:
@@ -341,7 +343,9 @@ def _default(scenario: Scenario, name: str) -> str:
 def _shown(value: Any) -> str:
     """A stranger's value, short and on one line, for plain text."""
     text = value if isinstance(value, str) else type(value).__name__
-    text = "".join(one if one.isprintable() else " " for one in text[: MAX_SHOWN + 1])
+    text = "".join(
+        character if character.isprintable() else " " for character in text[: MAX_SHOWN + 1]
+    )
     return f"\N{LEFT DOUBLE QUOTATION MARK}{text[:MAX_SHOWN]}\N{RIGHT DOUBLE QUOTATION MARK}" + (
         "\N{HORIZONTAL ELLIPSIS}" if len(text) > MAX_SHOWN else ""
     )

@@ -102,7 +102,7 @@ def metadata(comparison: Comparison, generated_utc: datetime) -> list[Fact]:
 def nearest_preset(scenario: Scenario) -> tuple[str, dict[str, tuple[Any, Any]]]:
     """The preset that ``scenario`` is closest to; (the preset's value, its own) by field."""
     changes = {name: scenario.differences(preset) for name, preset in PRESETS.items()}
-    name = min(changes, key=lambda one: len(changes[one]))
+    name = min(changes, key=lambda preset_name: len(changes[preset_name]))
     return name, changes[name]
 
 
@@ -154,7 +154,7 @@ def row_counts(trace: str) -> dict[str, Any]:
         return dict.fromkeys(names, "built in: see data/README.md")
     try:
         store = existing_store()
-        stored = {one.name: one.report for one in store.traces()} if store else {}
+        stored = {trace.name: trace.report for trace in store.traces()} if store else {}
     except StoreError:
         stored = {}
     return {name: stored.get(trace, {}).get(name, UNKNOWN) for name in names}

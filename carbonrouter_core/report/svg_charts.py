@@ -108,7 +108,7 @@ def policy_bars(bars: Sequence[Bar]) -> Chart:
 
 def saving_ranges(title: str, subtitle: str, ranges: Sequence[Range], colour: str) -> Chart:
     """A saving with its 95 % interval for each of several groups, against a line at 0."""
-    known = [v for one in ranges for v in (one.value, one.low, one.high) if v is not None]
+    known = [v for bar in ranges for v in (bar.value, bar.low, bar.high) if v is not None]
     ticks = _ticks(min([0.0, *known]), max([LEAST_SPAN_PERCENT, *known]))
     row, top, left = 34, 8, 150.0
     bottom = top + row * len(ranges)
@@ -116,23 +116,23 @@ def saving_ranges(title: str, subtitle: str, ranges: Sequence[Range], colour: st
     out = [_grid_x(x, ticks, top, bottom, "Carbon saved against FairCarbon (%)")]
     out.append(_line(x(0), top, x(0), bottom, INK, 1.2))
     said = []
-    for i, one in enumerate(ranges):
+    for i, bar in enumerate(ranges):
         y = top + row * i + row / 2
-        out.append(_text(0, y, one.label, weight=600))
-        out.append(_text(0, y + 13, one.note, colour=MUTED, size=10.5))
-        if one.value is None:
+        out.append(_text(0, y, bar.label, weight=600))
+        out.append(_text(0, y + 13, bar.note, colour=MUTED, size=10.5))
+        if bar.value is None:
             out.append(_text(left, y + 4, fmt.NOT_AVAILABLE, colour=MUTED))
-            said.append(f"{one.label}: {fmt.NOT_AVAILABLE}.")
+            said.append(f"{bar.label}: {fmt.NOT_AVAILABLE}.")
             continue
         inside = ""
-        if one.low is not None and one.high is not None:
-            out.append(_line(x(one.low), y, x(one.high), y, colour, 3))
-            for end in (one.low, one.high):
+        if bar.low is not None and bar.high is not None:
+            out.append(_line(x(bar.low), y, x(bar.high), y, colour, 3))
+            for end in (bar.low, bar.high):
                 out.append(_line(x(end), y - 5, x(end), y + 5, colour, 2))
-            inside = f" (95 % interval {fmt.number(one.low, 1)} to {fmt.percent(one.high)})"
-        out.append(f'<circle cx="{x(one.value):.1f}" cy="{y:.1f}" r="5" fill="{colour}"/>')
-        out.append(_text(WIDTH, y + 4, fmt.percent(one.value), anchor="end", weight=600))
-        said.append(f"{one.label}: {fmt.percent(one.value)}{inside}.")
+            inside = f" (95 % interval {fmt.number(bar.low, 1)} to {fmt.percent(bar.high)})"
+        out.append(f'<circle cx="{x(bar.value):.1f}" cy="{y:.1f}" r="5" fill="{colour}"/>')
+        out.append(_text(WIDTH, y + 4, fmt.percent(bar.value), anchor="end", weight=600))
+        said.append(f"{bar.label}: {fmt.percent(bar.value)}{inside}.")
     alt = f"{title}. " + " ".join(said)
     return Chart(title, subtitle, _svg(bottom + 40, out, alt), alt)
 
@@ -146,9 +146,9 @@ def stacked_columns(
     unit: str,
 ) -> Chart:
     """Columns over time in coloured layers, and another total as a line of steps."""
-    totals = [sum(values) for values in zip(*(one.values for one in stacks), strict=True)]
+    totals = [sum(values) for values in zip(*(stack.values for stack in stacks), strict=True)]
     ticks = _ticks(0.0, max([*totals, *against.values], default=0.0))
-    entries = [(one.label, _region_fill(i, len(stacks))) for i, one in enumerate(stacks)]
+    entries = [(stack.label, _region_fill(i, len(stacks))) for i, stack in enumerate(stacks)]
     legend, rows = _legend(entries, line=(against.label, policy_colour(BASELINE)))
     top, left = 18.0 * rows + 26.0, 58.0
     bottom = top + 206.0
@@ -156,8 +156,8 @@ def stacked_columns(
     width = (WIDTH - left) / max(1, len(labels))
     out = [legend, _grid_y(y, ticks, left, unit)]
     below = [0.0] * len(labels)
-    for i, one in enumerate(stacks):
-        for j, value in enumerate(one.values):
+    for i, stack in enumerate(stacks):
+        for j, value in enumerate(stack.values):
             at = left + width * j
             edge = y(below[j] + value)
             out.append(
@@ -179,7 +179,8 @@ def stacked_columns(
     for j in range(0, len(labels), every):
         out.append(_text(left + width * (j + 0.5), bottom + 16, labels[j], anchor="middle"))
     alt = f"{title}, {unit}. " + " ".join(
-        f"{one.label}: {fmt.significant(sum(one.values))} in all." for one in (*stacks, against)
+        f"{stack.label}: {fmt.significant(sum(stack.values))} in all."
+        for stack in (*stacks, against)
     )
     return Chart(title, subtitle, _svg(bottom + 24, out, alt), alt)
 
@@ -193,23 +194,24 @@ def lines(
     unit: str,
 ) -> Chart:
     """Lines over an even axis, each with its own dash, named in the legend."""
-    ticks = _ticks(0.0, max((v for one in series for v in one.values), default=0.0))
-    entries = [(one.label, i) for i, one in enumerate(series)]
+    ticks = _ticks(0.0, max((v for curve in series for v in curve.values), default=0.0))
+    entries = [(curve.label, i) for i, curve in enumerate(series)]
     legend, rows = _line_legend(entries)
     top, left = 18.0 * rows + 26.0, 58.0
     bottom = top + 190.0
     y = _Scale(0.0, ticks[-1], bottom, top)
     out = [legend, _grid_y(y, ticks, left, unit)]
     step = (WIDTH - left - 12) / max(1, len(labels) - 1)
-    for i, one in enumerate(series):
-        points = " ".join(f"{left + step * j:.1f},{y(v):.1f}" for j, v in enumerate(one.values))
+    for i, curve in enumerate(series):
+        points = " ".join(f"{left + step * j:.1f},{y(v):.1f}" for j, v in enumerate(curve.values))
         out.append(_polyline(points, *_line_style(i)))
     for j in range(0, len(labels), max(1, len(labels) // 8)):
         out.append(_text(left + step * j, bottom + 16, labels[j], anchor="middle"))
     out.append(_text((left + WIDTH) / 2, bottom + 34, x_title, anchor="middle", colour=MUTED))
     alt = f"{title}, {unit}. " + " ".join(
-        f"{one.label}: {fmt.significant(min(one.values))} to {fmt.significant(max(one.values))}."
-        for one in series
+        f"{curve.label}: {fmt.significant(min(curve.values))} to "
+        f"{fmt.significant(max(curve.values))}."
+        for curve in series
     )
     return Chart(title, subtitle, _svg(bottom + 42, out, alt), alt)
 

@@ -92,22 +92,24 @@ def breakdown(run: Comparison, policy_id: str, dimension: str) -> pd.DataFrame:
     :data:`MEANS`.
     """
     group, names = groups(run, policy_id, dimension)
-    one, n = run.runs[policy_id], len(names)
-    served = one.decisions.served
+    run_of_policy, n = run.runs[policy_id], len(names)
+    served = run_of_policy.decisions.served
 
     def total(values: np.ndarray) -> np.ndarray:
         return np.bincount(group, values, n)
 
-    recomputed = run.trace.history_tokens - one.decisions.cached_tokens
+    recomputed = run.trace.history_tokens - run_of_policy.decisions.cached_tokens
     columns = {
         "turns": np.bincount(group, minlength=n),
         "served_turns": np.bincount(group[served], minlength=n),
         "moves": np.bincount(group[run.moved(policy_id)], minlength=n),
         "recomputed_tokens": total(np.where(served, recomputed, 0)),
     }
-    columns |= {name: total(getattr(one.charges, name)) for name in SUMS if name not in columns}
+    columns |= {
+        name: total(getattr(run_of_policy.charges, name)) for name in SUMS if name not in columns
+    }
     for name in MEANS:
-        values = getattr(one.charges, name.removesuffix("_mean"))[served]
+        values = getattr(run_of_policy.charges, name.removesuffix("_mean"))[served]
         with np.errstate(invalid="ignore"):
             columns[name] = np.bincount(group[served], values, n) / columns["served_turns"]
     return pd.DataFrame(columns, index=pd.Index(names, name=dimension))

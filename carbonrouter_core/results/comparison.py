@@ -488,7 +488,7 @@ class Comparison(SideBySide):
                 "sha256": self.trace.sha256,
                 "difficulty": self.prepared.placed.difficulty_source,
             },
-            "intensity": [one.to_dict() for one in self.prepared.intensity_sources],
+            "intensity": [source.to_dict() for source in self.prepared.intensity_sources],
             "policies": policies,
             "warnings": list(self.warnings),
         }

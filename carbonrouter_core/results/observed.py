@@ -97,13 +97,13 @@ def cache_error(placed: PlacedTrace, idle_s: float, copies: str) -> CacheError:
 def fit_idle_s(placed: PlacedTrace, copies: Sequence[str] = ("latest", "all")) -> IdleFit:
     """Least mean absolute error over :data:`IDLE_GRID_S` and ``copies``; first of equals."""
     check = _CacheCheck(placed)
-    tried = [check.error(idle_s, kept) for kept in copies for idle_s in IDLE_GRID_S]
-    best = min(tried, key=lambda one: one.mean_absolute_error_tokens)
+    tried = [check.error(idle_s, rule) for rule in copies for idle_s in IDLE_GRID_S]
+    best = min(tried, key=lambda trial: trial.mean_absolute_error_tokens)
     equal = [
-        one.idle_s
-        for one in tried
-        if one.copies == best.copies
-        and one.mean_absolute_error_tokens <= best.mean_absolute_error_tokens * (1 + 1e-9)
+        trial.idle_s
+        for trial in tried
+        if trial.copies == best.copies
+        and trial.mean_absolute_error_tokens <= best.mean_absolute_error_tokens * (1 + 1e-9)
     ]
     return IdleFit(best, min(equal), max(equal))
 

@@ -183,7 +183,9 @@ class PartedComparison(SideBySide):
             return None
         embodied = self.prepared.scenario.embodied
         sums = [self.totals[name, sessions].sums for name in names]
-        return gap_closed_percent(*(one["carbon_g"] + one["embodied_g"] * embodied for one in sums))
+        return gap_closed_percent(
+            *(total["carbon_g"] + total["embodied_g"] * embodied for total in sums)
+        )
 
     def figures(self, policy_id: str, sessions: str = "all") -> dict[str, Any]:
         """:data:`~.results.FIGURES` of a policy; ``sessions``: one of :data:`WHICH`."""
@@ -233,8 +235,8 @@ def compare_parts(
     parts = _each(executor, _replay, [(shared, path) for path in paths])
     for number, part in enumerate(parts):
         # added as they come, in the order of the parts: the same sums whoever worked them out
-        for key, found in part.totals.items():
-            totals[key] = totals[key] + found if key in totals else found
+        for key, part_totals in part.totals.items():
+            totals[key] = totals[key] + part_totals if key in totals else part_totals
         for name, carbon_g in part.session_carbon_g.items():
             session_carbon_g[name].append(carbon_g)
         masks["long"].append(part.long)

@@ -36,8 +36,8 @@ def fingerprints(prepared: Prepared) -> dict[str, str]:
     """SHA-256 of all that the results of ``prepared`` depend on beside its scenario."""
     placed, deployments = prepared.placed, prepared.deployments
     names = [
-        *(f"{one.model} {one.gpu}" for one in deployments.replicas),
-        *(f"{one.region} {one.zone}" for one in deployments.regions),
+        *(f"{replica.model} {replica.gpu}" for replica in deployments.replicas),
+        *(f"{region.region} {region.zone}" for region in deployments.regions),
         *placed.user_regions,
     ]
     return {

@@ -34,4 +34,4 @@ def unmet(run: Comparison, policy_id: str) -> list[str]:
     if missed := run.figures(policy_id)["missed_ceiling_turns"]:
         assert scenario.latency_ceiling_ms is not None, "no turn misses a ceiling that is not set"
         sentences.append((missed, notes.over_ceiling(missed, turns, scenario.latency_ceiling_ms)))
-    return [sentence for _, sentence in sorted(sentences, key=lambda one: -one[0])]
+    return [sentence for _, sentence in sorted(sentences, key=lambda counted: -counted[0])]

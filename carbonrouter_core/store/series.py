@@ -36,7 +36,7 @@ class StoredIntensity:
     @property
     def zones(self) -> tuple[str, ...]:
         """Zones that it has series of."""
-        return tuple(dict.fromkeys(one["zone"] for one in self.series))
+        return tuple(dict.fromkeys(facts["zone"] for facts in self.series))
 
 
 def save_intensity(staged: StagedIntensity, name: str, store: Store | None = None) -> str:
@@ -48,23 +48,30 @@ def save_intensity(staged: StagedIntensity, name: str, store: Store | None = Non
     staged.require()
     summaries = staged.report.to_dict()["series"]
     facts = [
-        summary | {"start_s": one.start_s, "source": one.source, "licence": one.licence}
-        for summary, one in zip(summaries, staged.series, strict=True)
+        summary
+        | {
+            "start_s": zone_series.start_s,
+            "source": zone_series.source,
+            "licence": zone_series.licence,
+        }
+        for summary, zone_series in zip(summaries, staged.series, strict=True)
     ]
     number = np.repeat(np.arange(len(staged.series)), [len(s.g_per_kwh) for s in staged.series])
     forecasts = [
-        np.full(len(one.g_per_kwh), np.nan)
-        if one.forecast_g_per_kwh is None
-        else one.forecast_g_per_kwh
-        for one in staged.series
+        np.full(len(zone_series.g_per_kwh), np.nan)
+        if zone_series.forecast_g_per_kwh is None
+        else zone_series.forecast_g_per_kwh
+        for zone_series in staged.series
     ]
     table = pa.table(
         {
             "series": pa.array(number, pa.int32()),
             "interval": pa.array(np.concatenate([np.arange(len(f)) for f in forecasts])),
-            "g_per_kwh": pa.array(np.concatenate([one.g_per_kwh for one in staged.series])),
+            "g_per_kwh": pa.array(
+                np.concatenate([zone_series.g_per_kwh for zone_series in staged.series])
+            ),
             "estimated_share": pa.array(
-                np.concatenate([one.estimated_share for one in staged.series])
+                np.concatenate([zone_series.estimated_share for zone_series in staged.series])
             ),
             "forecast_g_per_kwh": pa.array(np.concatenate(forecasts)),
         }
@@ -87,21 +94,21 @@ def stored_intensity() -> list[StoredIntensity]:
 def _listed(store: Store) -> list[StoredIntensity]:
     return [
         StoredIntensity(
-            name=one.name,
-            series=tuple(one.meta["series"]),
-            report=one.meta["report"],
-            created_utc=one.created_utc,
+            name=table.name,
+            series=tuple(table.meta["series"]),
+            report=table.meta["report"],
+            created_utc=table.created_utc,
         )
-        for one in store.tables(KIND)
+        for table in store.tables(KIND)
     ]
 
 
 def load_intensity(name: str) -> tuple[ZoneSeries, ...]:
     """The series of one import."""
     store = existing_store()
-    for one in _listed(store) if store else []:
-        if one.name == name and store is not None:
-            return _load(store.path, name, one.created_utc)
+    for stored in _listed(store) if store else []:
+        if stored.name == name and store is not None:
+            return _load(store.path, name, stored.created_utc)
     raise IntensityError(f"There is no stored carbon intensity {name!r}.")
 
 
@@ -118,20 +125,20 @@ def stored_series(zones: Iterable[str]) -> tuple[OwnSeries, str]:
     wanted = set(zones)
     try:
         store = existing_store()
-        found: dict[str, list[ZoneSeries]] = {}
-        for one in _listed(store) if store else []:
-            if store is None or not wanted.intersection(one.zones):
+        by_zone: dict[str, list[ZoneSeries]] = {}
+        for stored in _listed(store) if store else []:
+            if store is None or not wanted.intersection(stored.zones):
                 continue
             try:
-                loaded = _load(store.path, one.name, one.created_utc)
+                loaded = _load(store.path, stored.name, stored.created_utc)
             except InputError:  # another process deleted it meanwhile
                 continue
             for series in loaded:
                 if series.zone in wanted:
-                    found.setdefault(series.zone, []).append(series)
+                    by_zone.setdefault(series.zone, []).append(series)
     except StoreError as error:
         return {}, f"Your own carbon-intensity series could not be looked at: {error}"
-    return found, ""
+    return by_zone, ""
 
 
 def own_series_of(

@@ -81,7 +81,7 @@ def _read(folder: Path, changes: object) -> tuple[Region, ...]:
 def own_zones() -> tuple[str, ...]:
     """Zones of the user's carbon-intensity series; none where the store is not at hand."""
     try:
-        return tuple(dict.fromkeys(zone for one in stored_intensity() for zone in one.zones))
+        return tuple(dict.fromkeys(zone for stored in stored_intensity() for zone in stored.zones))
     except StoreError:
         return ()
 
@@ -102,8 +102,8 @@ def add_site(
     if not name or len(name) > MAX_NAME or not name.isprintable():
         raise CatalogError(f"The name of a site is 1 to {MAX_NAME} characters without line breaks.")
     catalog = load_catalog()
-    taken = {one.casefold() for region in catalog.regions.values()
-             for one in (region.region, region.city)}  # fmt: skip
+    taken = {name_taken.casefold() for region in catalog.regions.values()
+             for name_taken in (region.region, region.city)}  # fmt: skip
     if name.casefold() in taken:
         raise CatalogError(f"There is already a region {name!r}; choose another name.")
     zones = known_zones()
@@ -126,11 +126,11 @@ def add_site(
 def delete_site(name: str) -> None:
     """Delete a site of the user."""
     sites = own_sites()
-    if name not in [one.region for one in sites]:
+    if name not in [site.region for site in sites]:
         raise CatalogError(
             f"There is no site of yours {name!r}; built-in regions cannot be deleted."
         )
-    _write([one for one in sites if one.region != name])
+    _write([site for site in sites if site.region != name])
 
 
 def stranded_by(series: str) -> dict[str, str]:
@@ -139,9 +139,19 @@ def stranded_by(series: str) -> dict[str, str]:
     ``series``: the name of the import.
     """
     stored = stored_intensity()
-    left = {zone for one in stored if one.name != series for zone in one.zones}
+    left = {
+        zone
+        for series_import in stored
+        if series_import.name != series
+        for zone in series_import.zones
+    }
     left |= set(builtin_series("lifecycle"))
-    lost = {zone for one in stored if one.name == series for zone in one.zones} - left
+    lost = {
+        zone
+        for series_import in stored
+        if series_import.name == series
+        for zone in series_import.zones
+    } - left
     return {site.region: site.zone for site in own_sites() if site.zone in lost}
 
 
@@ -155,8 +165,8 @@ def check_region(name: str) -> None:
     except StoreError:
         return
     regions = load_catalog().regions.values()
-    known = {one.region for one in regions} | {one.city for one in regions}
-    if name.casefold() not in {one.casefold() for one in known}:
+    known = {region.region for region in regions} | {region.city for region in regions}
+    if name.casefold() not in {known_name.casefold() for known_name in known}:
         raise CatalogError(
             unknown("region", name, known) + " Command zones lists all of them; a site of your "
             "own is added by zones --add-site."
@@ -166,11 +176,13 @@ def check_region(name: str) -> None:
 def _write(sites: list[Region]) -> None:
     table = pa.table(
         {
-            "name": pa.array([one.region for one in sites], pa.string()),
-            "zone": pa.array([one.zone for one in sites], pa.string()),
-            "latitude": pa.array([one.latitude for one in sites], pa.float64()),
-            "longitude": pa.array([one.longitude for one in sites], pa.float64()),
-            "pue": pa.array([None if one.pue_assumed else one.pue for one in sites], pa.float64()),
+            "name": pa.array([site.region for site in sites], pa.string()),
+            "zone": pa.array([site.zone for site in sites], pa.string()),
+            "latitude": pa.array([site.latitude for site in sites], pa.float64()),
+            "longitude": pa.array([site.longitude for site in sites], pa.float64()),
+            "pue": pa.array(
+                [None if site.pue_assumed else site.pue for site in sites], pa.float64()
+            ),
         }
     )
     open_store().save_table(KIND, NAME, table, replace=True)
@@ -211,15 +223,15 @@ def _with_sites(catalog: Catalog, sites: tuple[Region, ...]) -> Catalog:
     )
 
 
-def rtt_by_distance_ms(one: Region, other: Region) -> float:
+def rtt_by_distance_ms(first: Region, other: Region) -> float:
     """Estimated round trip between two sites, ms, from their great-circle distance."""
-    rtt_ms = RTT_BASE_MS + RTT_MS_PER_1000_KM * distance_km(one, other) / 1000.0
+    rtt_ms = RTT_BASE_MS + RTT_MS_PER_1000_KM * distance_km(first, other) / 1000.0
     return round(rtt_ms, 1)  # as the built-in table gives them
 
 
-def distance_km(one: Region, other: Region) -> float:
+def distance_km(first: Region, other: Region) -> float:
     """Great-circle distance (haversine formula), km."""
-    a, b = math.radians(one.latitude), math.radians(other.latitude)
-    across = math.radians(other.longitude - one.longitude)
+    a, b = math.radians(first.latitude), math.radians(other.latitude)
+    across = math.radians(other.longitude - first.longitude)
     share = math.sin((b - a) / 2) ** 2 + math.cos(a) * math.cos(b) * math.sin(across / 2) ** 2
     return 2 * EARTH_RADIUS_KM * math.asin(math.sqrt(min(1.0, share)))

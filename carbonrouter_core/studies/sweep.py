@@ -239,7 +239,7 @@ def run_points(
 
 def own_series_for(scenarios: Sequence[Scenario], catalog: Catalog) -> OwnSeries:
     """The user's carbon-intensity series that ``scenarios`` may use, for workers."""
-    names = {name for one in scenarios if one.own_intensity for name in one.regions}
+    names = {name for scenario in scenarios if scenario.own_intensity for name in scenario.regions}
     zones = {catalog.regions[name].zone for name in names if name in catalog.regions}
     own, locked = stored_series(zones) if zones else ({}, "")
     if locked:
@@ -314,7 +314,7 @@ def sweep_key(
     catalog: Catalog | None = None,
     own_series: OwnSeries | None = None,
 ) -> str:
-    """Fingerprint of a list of points and what is asked, and of all that figures hang on: the
+    """Fingerprint of a list of points and what is asked, and of all that figures depend on: the
     traces, the catalog with the user's sites, the user's carbon-intensity series, and
     ``version``, which tells the program and its built-in data from others."""
     traces = {name: find_trace(name).sha256 for name in {p.scenario.trace for p in points}}
@@ -323,10 +323,21 @@ def sweep_key(
     parts.append(repr(catalog or load_catalog()))
     digest = hashlib.sha256("\x1f".join(parts).encode())
     for zone, several in sorted((own_series or {}).items()):
-        for one in several:
-            facts = [zone, one.name, one.basis, one.kind, one.start_s, one.step_s]
+        for zone_series in several:
+            facts = [
+                zone,
+                zone_series.name,
+                zone_series.basis,
+                zone_series.kind,
+                zone_series.start_s,
+                zone_series.step_s,
+            ]
             digest.update(repr(facts).encode())
-            for values in (one.g_per_kwh, one.estimated_share, one.forecast_g_per_kwh):
+            for values in (
+                zone_series.g_per_kwh,
+                zone_series.estimated_share,
+                zone_series.forecast_g_per_kwh,
+            ):
                 digest.update(b"" if values is None else np.ascontiguousarray(values).tobytes())
     return digest.hexdigest()
 

@@ -78,10 +78,10 @@ def _drawn(trace: Trace, drawn: np.ndarray, first: int) -> pa.Table:
             columns[name] = values[row]
     return pa.table(
         {
-            one.name: pa.array(columns[one.name], one.type)
-            if one.name in columns
-            else pa.nulls(len(row), one.type)
-            for one in CANONICAL
+            field.name: pa.array(columns[field.name], field.type)
+            if field.name in columns
+            else pa.nulls(len(row), field.type)
+            for field in CANONICAL
         }
     )
 

@@ -118,7 +118,7 @@ def place(
         else:
             relative_s = _relative_times(trace, seed, gap_table(gaps, gap_median_s))
         # Whole milliseconds: sums of gaps may differ in the last bits with the order they were
-        # added in, and "within idle_s" must not hang on that.
+        # added in, and "within idle_s" must not depend on that.
         start_s = np.round(session_s[trace.session_index] + relative_s, TIME_DECIMALS)
     if trace.difficulty is not None:
         difficulty, source = trace.difficulty, trace.difficulty_source

@@ -155,7 +155,7 @@ class Trace:
         """The trace of those sessions for which ``sessions``, bool (sessions,), is true."""
         rows = np.repeat(sessions, self.session_turns)
 
-        def kept(column: Any) -> Any:
+        def selected(column: Any) -> Any:
             if column is None or isinstance(column, np.ndarray):
                 return None if column is None else column[rows]
             return tuple(np.asarray(column, dtype=object)[rows])
@@ -164,7 +164,7 @@ class Trace:
             self,
             session_ids=tuple(compress(self.session_ids, sessions)),
             offsets=np.r_[0, np.cumsum(self.session_turns[sessions])],
-            **{name: kept(getattr(self, name)) for name in _BY_TURN},
+            **{name: selected(getattr(self, name)) for name in _BY_TURN},
         )
 
     @cached_property
@@ -192,19 +192,19 @@ def joined(traces: Sequence[Trace]) -> Trace:
     starts = np.r_[0, np.cumsum(turns)]
     columns: dict[str, Any] = {}
     for name in _BY_TURN:
-        found = [getattr(trace, name) for trace in traces]
-        if all(one is None for one in found):
+        given = [getattr(trace, name) for trace in traces]
+        if all(column is None for column in given):
             columns[name] = None
             continue
-        if any(one is None for one in found) and name in ("t_s", "start_s", "start_utc_s"):
+        if any(column is None for column in given) and name in ("t_s", "start_s", "start_utc_s"):
             raise TraceError(f"Only some parts of the trace have {name}; give it to all or none.")
         unknown = {"difficulty": np.nan, "cached_tokens_observed": -1}.get(name)
         whole = [
-            np.full(n, unknown) if one is None else np.asarray(one)
-            for one, n in zip(found, turns, strict=True)
+            np.full(n, unknown) if column is None else np.asarray(column)
+            for column, n in zip(given, turns, strict=True)
         ]
         columns[name] = np.concatenate(whole)
-        if isinstance(next(one for one in found if one is not None), tuple):
+        if isinstance(next(column for column in given if column is not None), tuple):
             columns[name] = tuple(columns[name])
     return replace(
         traces[0],

@@ -20,14 +20,14 @@ TIME = "datetime (utc)"
 
 def _columns(source: Source) -> dict[str, str]:
     names = header(source)
-    found = {
+    columns = {
         "time": find_column(names, TIME),
         "zone": find_column(names, "zone id"),
         "direct": _intensity(names, "(direct)"),
         "lifecycle": _intensity(names, "(lca)", "(life cycle)", "(lifecycle)"),
         "estimated": find_column(names, "data estimated"),
     }
-    return {ours: theirs for ours, theirs in found.items() if theirs is not None}
+    return {ours: theirs for ours, theirs in columns.items() if theirs is not None}
 
 
 def _intensity(names: list[str], *endings: str) -> str | None:
@@ -37,8 +37,8 @@ def _intensity(names: list[str], *endings: str) -> str | None:
 
 
 def _recognise(source: Source) -> str | None:
-    found = _columns(source)
-    if {"time", "zone"} <= found.keys() and {"direct", "lifecycle"} & found.keys():
+    columns = _columns(source)
+    if {"time", "zone"} <= columns.keys() and {"direct", "lifecycle"} & columns.keys():
         return "it has the columns Zone id, Datetime (UTC) and Carbon intensity"
     return None
 

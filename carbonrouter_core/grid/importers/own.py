@@ -89,10 +89,10 @@ def _recognise(source: Source) -> str | None:
     if source.kind in ("json", "jsonl"):
         return None
     columns, _ = _columns(source)
-    found = {"lifecycle", "direct", "value"} & columns.keys()
-    if "time" not in columns or not found:
+    intensities = {"lifecycle", "direct", "value"} & columns.keys()
+    if "time" not in columns or not intensities:
         return None
-    name = columns[next(iter(found))]
+    name = columns[next(iter(intensities))]
     if not _INTENSITY.search(plain_name(name)) and "zone" not in columns:
         return None
     return f"it has a column of times ({columns['time']}) and one of intensity ({name})"

@@ -35,7 +35,7 @@ def _items(value: Any) -> list[dict[str, Any]]:
 
 def _recognise(source: Source) -> str | None:
     if source.kind in ("json", "jsonl"):
-        first = next((item for one in source.samples[:1] for item in _items(one)), {})
+        first = next((item for document in source.samples[:1] for item in _items(document)), {})
         if {"from", "to"} <= first.keys() and {"intensity", "regions"} & first.keys():
             return "its records have from, to and intensity"
         if "regionid" in first and "data" in first:
@@ -62,7 +62,7 @@ def _read(source: Source, findings: Findings, progress: Progress) -> Rows:
         "licence": Fact("CC BY 4.0", "the format"),
     }
     if source.kind in ("json", "jsonl"):
-        items = [item for one in documents(source, findings) for item in _items(one)]
+        items = [item for document in documents(source, findings) for item in _items(document)]
         if any("regions" in item or "regionid" in item for item in items):
             raise IntensityError(
                 f"{source.name} has regional figures, which are forecasts only; carbon is charged "

@@ -100,7 +100,7 @@ def _from_json(source: Source, findings: Findings, facts: dict[str, Fact], unit:
         for point in data if isinstance(data, list) else []:
             rows.append(_row(point if isinstance(point, dict) else {}, meta.get("region")))
     strange = sorted(signals - KINDS.keys())
-    if strange or len({KINDS[one] for one in signals}) > 1:
+    if strange or len({KINDS[signal] for signal in signals}) > 1:
         raise IntensityError(
             f"{source.name} has the signal {', '.join(sorted(signals)) or 'none'}; what can be "
             "used is one of co2_moer and co2_aoer."

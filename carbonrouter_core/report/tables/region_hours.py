@@ -91,7 +91,10 @@ class RegionHourRows:
         """Energy-weighted mean where energy was used, else the zone's in the middle of the hour."""
         series = self.rows.prepared.series
         middle_s = self.start_s[: self.hours] + S_PER_HOUR / 2
-        zone = [one.at(np.clip(middle_s, one.start_s, one.end_s - 1.0)) for one in series]
+        zone = [
+            zone_series.at(np.clip(middle_s, zone_series.start_s, zone_series.end_s - 1.0))
+            for zone_series in series
+        ]
         used = ratio(self.charged("carbon_g"), self.energy_kwh)
         return np.where(np.isnan(used), np.concatenate(zone), used)
 

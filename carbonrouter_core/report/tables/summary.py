@@ -53,8 +53,8 @@ class SummaryRows:
 
     def per(self, count: Callable[[dict[str, Any]], float]) -> np.ndarray:
         """SCI of each policy: operational and embodied carbon over a number of units."""
-        total = [one["carbon_g"] + one["embodied_g"] for one in self.figures]
-        return ratio(total, [count(one) for one in self.figures])
+        total = [row["carbon_g"] + row["embodied_g"] for row in self.figures]
+        return ratio(total, [count(row) for row in self.figures])
 
 
 def served_turns(figures: Mapping[str, Any]) -> float:
@@ -63,7 +63,7 @@ def served_turns(figures: Mapping[str, Any]) -> float:
 
 
 def _figure(name: str, unit: str, meaning: str) -> Field[SummaryRows]:
-    return number(name, unit, meaning, lambda rows: [one[name] for one in rows.figures])
+    return number(name, unit, meaning, lambda rows: [row[name] for row in rows.figures])
 
 
 def _interval(prefix: str, what: str, of: str) -> list[Field[SummaryRows]]:
@@ -74,7 +74,7 @@ def _interval(prefix: str, what: str, of: str) -> list[Field[SummaryRows]]:
         name = f"{prefix}saving_{end}_percent".replace("_value", "_vs_faircarbon")
         meaning = words[0] if at == 0 else f"{words[at]} of its 95 % bootstrap interval"
         return number(
-            name, "%", f"{meaning}, {what}", lambda rows: [one[at] for one in getattr(rows, of)]
+            name, "%", f"{meaning}, {what}", lambda rows: [row[at] for row in getattr(rows, of)]
         )
 
     return [field(end, at) for end, at in ends]
@@ -113,7 +113,7 @@ SUMMARY: tuple[Field[SummaryRows], ...] = (
         "intensity_g_per_kwh",
         *MEAN_INTENSITY,
         lambda rows: ratio(
-            [one["carbon_g"] for one in rows.figures], [one["energy_kwh"] for one in rows.figures]
+            [row["carbon_g"] for row in rows.figures], [row["energy_kwh"] for row in rows.figures]
         ),
     ),
     number(
@@ -134,12 +134,12 @@ SUMMARY: tuple[Field[SummaryRows], ...] = (
         "sci_g_per_session",
         "gCO2e/session",
         "SCI (E x I + M) / R = (carbon_g + embodied_g) / sessions",
-        lambda rows: rows.per(lambda one: one["sessions"]),
+        lambda rows: rows.per(lambda row: row["sessions"]),
     ),
     number(
         "sci_g_per_1000_output_tokens",
         "gCO2e/1000 tokens",
         "SCI (E x I + M) / R = (carbon_g + embodied_g) / (output tokens of served turns / 1000)",
-        lambda rows: rows.per(lambda one: one["output_tokens"] / TOKENS_OF_UNIT),
+        lambda rows: rows.per(lambda row: row["output_tokens"] / TOKENS_OF_UNIT),
     ),
 )

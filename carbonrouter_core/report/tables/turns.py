@@ -58,7 +58,7 @@ class TurnRows:
     def replica_names(self, attribute: str) -> Names:
         """Model or GPU type of each turn."""
         deployments = self.rows.prepared.deployments
-        names = [getattr(one, attribute) for one in deployments.replicas]
+        names = [getattr(replica, attribute) for replica in deployments.replicas]
         return Names(deployments.fleet.pair[self.deployment], names)
 
     def home_names(self) -> Names:

@@ -76,13 +76,15 @@ def look_back(
     while caches live, averaged over its likely difficulties; negative where staying costs.
     """
     following = next_turn(rules, turn, session)
-    kept = cached.copy() if rules.copies_all else np.zeros_like(cached)
+    left_cached = cached.copy() if rules.copies_all else np.zeros_like(cached)
     moved_g, held_g = np.empty_like(cached), np.empty_like(cached)
-    rebuild_g = recompute_g(fleet, rules, home, kept[home], following.history_tokens, g_per_j)
-    next_cached = kept.copy()
+    rebuild_g = recompute_g(
+        fleet, rules, home, left_cached[home], following.history_tokens, g_per_j
+    )
+    next_cached = left_cached.copy()
     next_cached[choice] = following.history_tokens
     price(fleet, rules, following, -np.inf, next_cached, g_per_j, moved_g)
-    next_cached[choice] = kept[choice]
+    next_cached[choice] = left_cached[choice]
     next_cached[home] = following.history_tokens
     price(fleet, rules, following, -np.inf, next_cached, g_per_j, held_g)
     after_move, after_hold = _best_of_models(fleet, moved_g), _best_of_models(fleet, held_g)

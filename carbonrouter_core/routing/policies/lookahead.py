@@ -116,9 +116,9 @@ def _states(fleet: Fleet, rules: Rules, cached: Array, g_per_j: Array, carbon_g:
     for pair in range(n_pairs):
         best[pair] = fleet.pair_start[pair]
         for d in range(fleet.pair_start[pair] + 1, fleet.pair_start[pair + 1]):
-            kept = best[pair]
-            cleaner = g_per_j[fleet.region[d]] < g_per_j[fleet.region[kept]]
-            feasible, was_feasible = carbon_g[d] < np.inf, carbon_g[kept] < np.inf
+            best_so_far = best[pair]
+            cleaner = g_per_j[fleet.region[d]] < g_per_j[fleet.region[best_so_far]]
+            feasible, was_feasible = carbon_g[d] < np.inf, carbon_g[best_so_far] < np.inf
             if (feasible and not was_feasible) or (cleaner and feasible == was_feasible):
                 best[pair] = d
         slopes[pair] = _slopes(fleet, rules, best[pair], g_per_j)
@@ -144,14 +144,14 @@ def _states(fleet: Fleet, rules: Rules, cached: Array, g_per_j: Array, carbon_g:
 
 
 @jit_borrowing
-def _as_good(slopes: Array, one: int, other: int, also_if_equal: bool) -> bool:
+def _as_good(slopes: Array, first: int, other: int, also_if_equal: bool) -> bool:
     """Whether ``one`` costs no more than ``other`` in every respect, and less in some unless
     being equal is enough."""
     less = also_if_equal
     for i in range(slopes.shape[1]):
-        if slopes[one, i] > slopes[other, i]:
+        if slopes[first, i] > slopes[other, i]:
             return False
-        less = less or slopes[one, i] < slopes[other, i]
+        less = less or slopes[first, i] < slopes[other, i]
     return less
 
 
@@ -266,9 +266,9 @@ def _expected(
             decode_g = o * (slopes[s, 1] + slopes[s, 2] * context[m])
             cold[s] = whole[m] * slopes[s, 0] + decode_g
             warm[s] = (whole[m] - held[m]) * slopes[s, 0] + decode_g
-            kept = cached[states[s]]
-            if rules.copies_all and kept > 0.0:
-                cold[s] -= prefill_work_on(fleet, m, kept) * slopes[s, 0]
+            tokens = cached[states[s]]
+            if rules.copies_all and tokens > 0.0:
+                cold[s] -= prefill_work_on(fleet, m, tokens) * slopes[s, 0]
         for j in range(n_classes):
             best[j] = np.inf
             for s in range(n_states):

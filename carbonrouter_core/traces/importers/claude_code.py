@@ -74,20 +74,20 @@ def _whole_chunk(source: Source, own: Findings, first: int, chunk: bytes) -> pa.
     parent, inner = _flat(pc.struct_field(flat, "requests"))
     # a list that is null, or deeper down, is another matter
     given = table["requests"].is_valid(), pc.struct_field(flat, "requests").is_valid()
-    if text.count(b'"requests"') != sum(pc.sum(one).as_py() or 0 for one in given):
+    if text.count(b'"requests"') != sum(pc.sum(part).as_py() or 0 for part in given):
         return None
     kind = pc.equal(pc.struct_field(flat, "type"), "subagent").fill_null(False)
     agent = _bools(pc.or_(given[1], kind))
     if _bools(pc.equal(pc.struct_field(inner, "type"), "subagent").fill_null(False)).any():
         return None
     asked = pa.concat_arrays(
-        [_plain(one) for one in (flat.filter(pa.array(~agent)), inner)]  # of sessions, of agents
+        [_plain(part) for part in (flat.filter(pa.array(~agent)), inner)]  # of sessions, of agents
     )
     spans = lists.of(pc.struct_field(asked, "hash_ids"))
     numbers = [pc.struct_field(asked, name) for name in ("in", "out", "t")]
-    if spans is None or any(one.null_count for one in (flat, inner, *numbers)):
+    if spans is None or any(part.null_count for part in (flat, inner, *numbers)):
         return None
-    whole, output, time_s = (one.to_numpy() for one in numbers)
+    whole, output, time_s = (part.to_numpy() for part in numbers)
     start_s = pc.struct_field(flat, "t").fill_null(0.0).to_numpy(zero_copy_only=False)
     own.rows_read += len(asked)
 

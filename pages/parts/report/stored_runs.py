@@ -184,7 +184,7 @@ def _delete(run: StoredRun) -> None:
 
 
 def _compare(runs: Sequence[StoredRun], run: StoredRun) -> None:
-    others = [one.id for one in runs if one.id != run.id]
+    others = [other.id for other in runs if other.id != run.id]
     if st.session_state.get(SECOND) not in (None, *others):
         del st.session_state[SECOND]
     other = st.selectbox(
@@ -192,7 +192,7 @@ def _compare(runs: Sequence[StoredRun], run: StoredRun) -> None:
         others,
         index=None,
         placeholder="another run",
-        format_func=lambda one: _label(runs, one),
+        format_func=lambda run_id: _label(runs, run_id),
         key=SECOND,
     )
     if other is None:

@@ -85,7 +85,8 @@ class IntensityReport(FileReport):
 
     def __str__(self) -> str:
         series = [
-            f"Series    {item.zone} ({item.kind}, {item.basis}): {item.granularity}, {item.first_utc} "
+            f"Series    {item.zone} ({item.kind}, {item.basis}): {item.granularity}, "
+            f"{item.first_utc} "
             f"to {item.end_utc}, {item.lowest_g_per_kwh:.0f} to {item.highest_g_per_kwh:.0f} g/kWh "
             f"(mean {item.mean_g_per_kwh:.0f}), {item.estimated_intervals:,} of {item.intervals:,} "
             f"intervals estimated{', with forecast' if item.has_forecast else ''}"

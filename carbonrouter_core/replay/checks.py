@@ -113,7 +113,7 @@ def check_carbon_intensity(
         except InputError as alone:
             message = str(alone)
             # With the others behind it, the advice is a window that all of them have.
-            rest = {other: one for other, one in zones.items() if other != name}
+            rest = {other: its_zone for other, its_zone in zones.items() if other != name}
             try:
                 choose(scenario, [name, *rest], [zone, *rest.values()], own, last_s=last_s)
             except InputError as error:

@@ -39,7 +39,7 @@ def find_trace(name: str) -> Trace:
     if _is_file(path):
         return read_trace(path)
     store = existing_store()
-    stored = [] if store is None else [one.name for one in store.traces()]
+    stored = [] if store is None else [trace.name for trace in store.traces()]
     if store is not None and name in stored:
         return store.load_trace(name)
     if path.suffix and not stored:

@@ -49,9 +49,15 @@ def _free_port() -> int:
 
 
 @pytest.fixture(scope="session")
-def app_origin(compiled: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+def app_origin(
+    compiled: None, browser: Browser, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[str]:
     """Address of the app, started as a user starts it."""
     with running_app(tmp_path_factory.mktemp("app")) as origin:
+        # Until app.py has run once, Streamlit takes pages/ for pages of its own kind, and says of
+        # any address but the first that there is no such page.
+        with opener(browser, origin) as open_tab:
+            open_tab()
         yield origin
 
 

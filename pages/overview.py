@@ -10,6 +10,7 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 import carbonrouter_core as core
+from carbonrouter_core.routing.policies import BOUND
 from carbonrouter_core.words import figures as fmt
 from pages.parts.overview import faircarbon, kpis, newcomers, site_maps
 from pages.shared import answer, cache, charts, jobs, page
@@ -94,7 +95,7 @@ def draw_other_policies(
     with gap.container():
         jobs.offer_again(stopped)
         carbon_g = answer.minimised_g(rows, shown.scenario)
-        if not {core.OPTIMUM, "free-migration"} <= set(carbon_g.index):
+        if not {core.OPTIMUM, BOUND} <= set(carbon_g.index):
             return
         closed = charts.gap_closed(
             carbon_g, shown.router, mass, names=below.names, present=shown.present

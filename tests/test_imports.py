@@ -1,4 +1,7 @@
-"""What may import what: nothing imports upwards, and no modules import each other in a circle."""
+"""What may import what: nothing imports upwards, and no modules import each other in a circle.
+
+And what only one module may know: the ids of policies.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,8 @@ from graphlib import TopologicalSorter
 from pathlib import Path
 
 import pytest
+
+from carbonrouter_core.routing.policies import AS_SERVED, POLICIES, PUBLISHED
 
 ROOT = Path(__file__).resolve().parents[1]
 CORE = "carbonrouter_core"
@@ -89,3 +94,15 @@ def test_the_core_imports_no_user_interface(library: str) -> None:
 def test_no_modules_import_each_other_in_a_circle() -> None:
     graph = {module: imports(module) & modules().keys() - {module} for module in modules()}
     TopologicalSorter(graph).prepare()  # raises CycleError, which names the modules of a circle
+
+
+def test_no_module_but_the_registry_knows_a_policy_by_its_id() -> None:
+    ids = {*POLICIES, AS_SERVED.id} - {PUBLISHED}  # which is the name of the program too
+    named = {
+        (module, node.value)
+        for module, path in modules().items()
+        if not module.startswith(f"{CORE}.routing.policies")
+        for node in ast.walk(ast.parse(path.read_bytes()))
+        if isinstance(node, ast.Constant) and node.value in ids
+    }
+    assert not named

@@ -25,7 +25,7 @@ from carbonrouter_core.replay.as_served import has_served
 from carbonrouter_core.replay.executors import open_executor
 from carbonrouter_core.results.comparison import Comparison, compare
 from carbonrouter_core.results.parts import compare_parts
-from carbonrouter_core.routing.policies import AS_SERVED, BASELINE, OPTIMUM, POLICIES, policy
+from carbonrouter_core.routing.policies import AS_SERVED, BASELINE, BOUND, OPTIMUM, POLICIES, policy
 from carbonrouter_core.scenario import Scenario
 from carbonrouter_core.store.find_trace import find_trace, parts_folder
 from carbonrouter_core.traces.schema import LONG_SESSION_TURNS
@@ -172,7 +172,7 @@ def _optimum_line(comparison: Any, chosen: Sequence[str]) -> str:
     text = f"{OPTIMUM}: {comparison.optimum_label.lower()}"
     if not comparison.optimum_is_exact:
         text += ", not proven to be the least"
-        text += "" if scenario.latency_ceiling_ms else "; free-migration is the lower bound"
+        text += "" if scenario.latency_ceiling_ms else f"; {BOUND} is the lower bound"
     if not gaps_closed:
         return text
     return f"{text}. Of the way there from {BASELINE}: {', '.join(gaps_closed)}."

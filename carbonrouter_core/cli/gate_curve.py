@@ -18,6 +18,7 @@ from carbonrouter_core.errors import InputError
 from carbonrouter_core.replay.run import Run, run_policy
 from carbonrouter_core.replay.world import Prepared, prepare
 from carbonrouter_core.results.comparison import Comparison
+from carbonrouter_core.routing.policies import PUBLISHED, PUBLISHED_WITHOUT_GATE
 from carbonrouter_core.scenario import PRESETS, Scenario
 from carbonrouter_core.traces.builtin import BUILTIN_TRACES
 
@@ -26,8 +27,6 @@ FLOORS = (0.5, 0.55, 0.6, 0.65, 0.7, 0.75, 0.8)
 HALVES = ("training", "test")
 MOST_ABOVE_NO_GATE_PERCENT = 0.1
 """More carbon than this above no gate, in any cell, rules a threshold out."""
-
-NO_GATE, GATE = "carbonrouter-no-gate", "carbonrouter"
 
 
 class Point(NamedTuple):
@@ -113,9 +112,9 @@ def curve(
 
 def cell_points(cell: Prepared, preset_name: str, thresholds: Iterable[float]) -> Iterator[Point]:
     """The points of one cell, ``cell`` being its scenario with any threshold."""
-    before = _sums(cell, run_policy(cell, NO_GATE))
+    before = _sums(cell, run_policy(cell, PUBLISHED_WITHOUT_GATE))
     for threshold in thresholds:
-        after = _sums(cell, run_policy(cell.under(gate_threshold=threshold), GATE))
+        after = _sums(cell, run_policy(cell.under(gate_threshold=threshold), PUBLISHED))
         for half in HALVES:
             carbon_g, recompute_g, moves = after[half]
             no_gate_g, no_gate_recompute_g, no_gate_moves = before[half]

@@ -14,6 +14,7 @@ import numpy as np
 from carbonrouter_core.cli.options import add_command
 from carbonrouter_core.cli.output import saving_text
 from carbonrouter_core.results.comparison import Comparison, Interval, compare
+from carbonrouter_core.routing.policies import BASELINE, FULL_PROMPT, PUBLISHED, ROUTER
 from carbonrouter_core.scenario import PRESETS
 from carbonrouter_core.traces.builtin import BUILTIN_TRACES
 
@@ -22,8 +23,9 @@ PUBLISHED_SAVING_PERCENT = 16.1
 PUBLISHED_LONG_SAVING_PERCENT = 23.1
 """The same for sessions of over 30 turns."""
 
-OURS = ("carbonrouter", "carbonrouter-lookahead")
-BASELINES = ("faircarbon", "faircarbon-full-prompt")
+OURS = (PUBLISHED, ROUTER)
+READINGS = (BASELINE, FULL_PROMPT)
+"""FairCarbon, of which only an abstract is known, as it can be read in two ways."""
 
 
 class Row(NamedTuple):
@@ -65,10 +67,10 @@ def _run(options: argparse.Namespace) -> None:
 
 def rows_of(trace: str, preset_name: str) -> Iterator[Row]:
     """The rows of one data set under one preset, each on its test half."""
-    comparison = compare(PRESETS[preset_name].replace(trace=trace), [*OURS, *BASELINES])
+    comparison = compare(PRESETS[preset_name].replace(trace=trace), [*OURS, *READINGS])
     half = comparison.test_half
     long = half & comparison.long_sessions
-    for baseline in BASELINES:
+    for baseline in READINGS:
         theirs = comparison.figures(baseline, half)
         for policy in OURS:
             ours = comparison.figures(policy, half)
@@ -133,9 +135,9 @@ def _at_faircarbons_latency() -> str:
     ]
     for trace in BUILTIN_TRACES:
         scenario = PRESETS["Paper"].replace(trace=trace)
-        free = compare(scenario, ["faircarbon"])
-        ceiling_ms = round(free.figures("faircarbon", free.test_half)["latency_ms_mean"])
-        bound = compare(scenario.replace(latency_ceiling_ms=ceiling_ms), [*OURS, "faircarbon"])
+        free = compare(scenario, [BASELINE])
+        ceiling_ms = round(free.figures(BASELINE, free.test_half)["latency_ms_mean"])
+        bound = compare(scenario.replace(latency_ceiling_ms=ceiling_ms), [*OURS, BASELINE])
         for policy in OURS:
             lines.append(_bound_line(bound, trace, ceiling_ms, policy))
     return "\n".join(lines)
@@ -143,7 +145,7 @@ def _at_faircarbons_latency() -> str:
 
 def _bound_line(bound: Comparison, trace: str, ceiling_ms: float, policy: str) -> str:
     ours = bound.figures(policy, bound.test_half)
-    theirs = bound.figures("faircarbon", bound.test_half)
+    theirs = bound.figures(BASELINE, bound.test_half)
     return (
         f"| {trace} | {ceiling_ms / 1e3:.1f} | {policy} "
         f"| {saving_text(bound.saving(policy, sessions=bound.test_half))} "

@@ -23,14 +23,14 @@ from carbonrouter_core.cli.output import count_line, interval_text, number, prin
 from carbonrouter_core.cli.own_catalog import catalog_from
 from carbonrouter_core.errors import InputError, StoreError
 from carbonrouter_core.replay.executors import open_executor
-from carbonrouter_core.routing.policies import BASELINE, ROUTER
+from carbonrouter_core.routing.policies import BASELINE, ROUTERS
 from carbonrouter_core.store.store import Store, open_store
 from carbonrouter_core.studies import sensitivity
 from carbonrouter_core.studies.inputs import SWEEP_INPUTS, Point, sweep_input
 from carbonrouter_core.studies.runner import Runner
 from carbonrouter_core.studies.sweep import HALVES, Axis, Outcome, Question, Sweep
 
-DEFAULT_POLICIES = (ROUTER, "carbonrouter", BASELINE)
+DEFAULT_POLICIES = (*ROUTERS, BASELINE)
 DEFAULT_VALUES = 7
 
 

@@ -18,7 +18,7 @@ from carbonrouter_core.cli.own_catalog import catalog_from
 from carbonrouter_core.errors import InputError, ScenarioError
 from carbonrouter_core.grid.choice import EPOCH
 from carbonrouter_core.grid.knowledge import MEANING
-from carbonrouter_core.routing.policies import BASELINE, PUBLISHED, ROUTER
+from carbonrouter_core.routing.policies import BASELINE, CLEANEST_REGION, ROUTER, ROUTERS
 from carbonrouter_core.scenario import Scenario
 from carbonrouter_core.studies.seasons import (
     KnowledgeResult,
@@ -31,8 +31,7 @@ from carbonrouter_core.studies.seasons import (
 from carbonrouter_core.units import mass_scale
 from carbonrouter_core.words.names import unknown
 
-POLICIES = (ROUTER, PUBLISHED)
-KNOWLEDGE_POLICIES = (ROUTER, "cleanest-region")
+KNOWLEDGE_POLICIES = (ROUTER, CLEANEST_REGION)
 
 
 def add_to(commands: Any) -> None:
@@ -69,7 +68,7 @@ def _windows(options: argparse.Namespace) -> None:
     if options.seasons:
         starts = (*starts, *seasons(scenario))
     if starts:
-        windows = list(compare_windows(scenario, starts, POLICIES, catalog))
+        windows = list(compare_windows(scenario, starts, ROUTERS, catalog))
         out["windows"] = [
             asdict(window) | {"start": window.start.isoformat()} for window in windows
         ]
@@ -106,14 +105,14 @@ def _spans(scenario: Scenario, spans: list[list[str]]) -> list[str]:
 
 
 def _window_lines(windows: list[WindowResult]) -> list[str]:
-    lines = [f"{'first day':<12}{'FairCarbon':>14}" + "".join(f"{n:>40}" for n in POLICIES)]
+    lines = [f"{'first day':<12}{'FairCarbon':>14}" + "".join(f"{n:>40}" for n in ROUTERS)]
     for window in windows:
         if window.problem:
             lines.append(f"{window.start.isoformat():<12}{window.problem}")
             continue
         baseline_g = window.figures[BASELINE]["carbon_g"]
         scale = mass_scale(baseline_g)
-        cells = "".join(f"{saving_text(window.saving[name]):>40}" for name in POLICIES)
+        cells = "".join(f"{saving_text(window.saving[name]):>40}" for name in ROUTERS)
         baseline = f"{baseline_g * scale.factor:.2f} {scale.unit}"
         lines.append(f"{window.start.isoformat():<12}{baseline:>14}{cells}")
     return lines

@@ -12,13 +12,13 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from carbonrouter_core.errors import InputError
 from carbonrouter_core.report import charts
-from carbonrouter_core.report.values import BOUND, FULL_PROMPT, Report
+from carbonrouter_core.report.values import Report
 from carbonrouter_core.results.comparison import Comparison, gap_closed_percent
-from carbonrouter_core.routing.policies import BASELINE
+from carbonrouter_core.routing.policies import BASELINE, BOUND, POLICIES
 from carbonrouter_core.words import answer, notes
 from carbonrouter_core.words import figures as fmt
 
-REPORT_POLICIES = (FULL_PROMPT, "sticky", "carbonrouter", BOUND)
+REPORT_POLICIES = tuple(policy.id for policy in POLICIES.values() if policy.in_report)
 """What a report shows beside the router and FairCarbon, where time allows."""
 
 _environment = Environment(

@@ -25,15 +25,12 @@ from carbonrouter_core.report.tables.summary import TOKENS_OF_UNIT, served_turns
 from carbonrouter_core.results import provenance
 from carbonrouter_core.results.comparison import Comparison, Interval
 from carbonrouter_core.results.unmet import unmet
-from carbonrouter_core.routing.policies import BASELINE, OPTIMUM, policy
+from carbonrouter_core.routing.policies import BASELINE, BOUND, FULL_PROMPT, OPTIMUM, policy
 from carbonrouter_core.scenario import FIELDS, Scenario
 from carbonrouter_core.traces.schema import Trace
 from carbonrouter_core.version import VERSION
 from carbonrouter_core.words import answer, notes
 from carbonrouter_core.words import figures as fmt
-
-BOUND = "free-migration"
-FULL_PROMPT = "faircarbon-full-prompt"
 
 INDENT = "\N{NO-BREAK SPACE}" * 3
 

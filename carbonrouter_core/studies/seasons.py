@@ -12,7 +12,7 @@ from carbonrouter_core.fleet.catalog import Catalog
 from carbonrouter_core.grid.choice import OwnSeries, candidates, common_starts, nearest_start
 from carbonrouter_core.progress import Progress, nobody_listens, part_of
 from carbonrouter_core.results.comparison import Comparison, Interval, compare
-from carbonrouter_core.routing.policies import BASELINE, PUBLISHED, ROUTER
+from carbonrouter_core.routing.policies import BASELINE, CLEANEST_REGION, ROUTER, ROUTERS
 from carbonrouter_core.scenario import KNOWLEDGE, Scenario
 from carbonrouter_core.store.series import own_series_of
 from carbonrouter_core.store.sites import load_catalog
@@ -102,7 +102,7 @@ def seasons(scenario: Scenario, own_series: OwnSeries | None = None) -> tuple[da
 def compare_windows(
     scenario: Scenario,
     starts: Sequence[date],
-    policies: Sequence[str] = (ROUTER, PUBLISHED),
+    policies: Sequence[str] = ROUTERS,
     catalog: Catalog | None = None,
     own_series: OwnSeries | None = None,
     progress: Progress = nobody_listens,
@@ -144,7 +144,7 @@ def _window(result: Comparison, start: date, policies: Sequence[str]) -> WindowR
 
 def compare_knowledge(
     scenario: Scenario,
-    policies: Sequence[str] = (ROUTER, "cleanest-region"),
+    policies: Sequence[str] = (ROUTER, CLEANEST_REGION),
     kinds: Sequence[str] = KNOWLEDGE,
     catalog: Catalog | None = None,
     own_series: OwnSeries | None = None,

@@ -8,6 +8,7 @@ from html import escape
 import pandas as pd
 
 import carbonrouter_core as core
+from carbonrouter_core.routing.policies import BOUND
 from carbonrouter_core.studies.planning import DAYS_PER_YEAR
 from carbonrouter_core.words import answer
 from carbonrouter_core.words import figures as fmt
@@ -259,4 +260,4 @@ def _possible(
     if scenario.latency_ceiling_ms is not None:
         # Which candidates are fast enough depends on the cache, so free migration is no bound.
         return f"{text}."
-    return f"{text}; less than free migration, {mass.text(carbon_g['free-migration'])}, cannot be."
+    return f"{text}; less than free migration, {mass.text(carbon_g[BOUND])}, cannot be."

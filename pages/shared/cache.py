@@ -19,25 +19,10 @@ import carbonrouter_core as core
 from carbonrouter_core.progress import Progress, nobody_listens
 from carbonrouter_core.replay.world import Prepared
 from carbonrouter_core.results.unmet import unmet
-from carbonrouter_core.routing.policies import ROUTER
+from carbonrouter_core.routing.policies import ROUTERS
 from carbonrouter_core.words import figures as fmt
 from carbonrouter_core.words import notes as words
 from pages.shared import jobs, theme
-
-ROUTERS = (ROUTER, "carbonrouter")
-"""The rules a user can choose between as the CarbonRouter of the page, the default first."""
-
-_OTHERS = (
-    "carbonrouter-no-gate",
-    "faircarbon-full-prompt",
-    "sticky",
-    "cleanest-region",
-    "nearest-region",
-    "free-migration",
-    "hindsight-optimum",
-)
-"""Policies shown beside the main ones, the slowest to replay last; the remaining ones are for
-page Compare."""
 
 MAX_COMPARISONS = 24
 MAX_FIGURES = 200
@@ -58,7 +43,10 @@ def main(router: str) -> tuple[str, str]:
 
 def others(router: str) -> list[str]:
     """The policies shown beside the main two, in the order they are drawn and replayed."""
-    return [name for name in (*ROUTERS, *_OTHERS) if name != router]
+    shown = [policy for policy in core.POLICIES.values() if policy.on_overview]
+    # Routers first, and last what takes longest to replay.
+    shown.sort(key=lambda policy: (policy.knows_future, policy.id not in ROUTERS))
+    return [policy.id for policy in shown if policy.id != router]
 
 
 @dataclass(frozen=True)

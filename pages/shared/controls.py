@@ -10,19 +10,19 @@ import streamlit as st
 
 import carbonrouter_core as core
 from carbonrouter_core.grid.choice import EPOCH, common_starts
-from carbonrouter_core.routing.policies import policy
+from carbonrouter_core.routing.policies import ROUTERS, policy
 from carbonrouter_core.studies.seasons import offered_series
 from carbonrouter_core.traces.builtin import BUILTIN_TRACES
 from carbonrouter_core.units import S_PER_DAY
 from carbonrouter_core.words import figures as fmt
-from pages.shared import answer, cache, state, stored
+from pages.shared import answer, state, stored
 from pages.shared.markdown import plain
 from pages.shared.state import COPIES_NAMES, adopt, current, distance, router
 
 __all__ = ["COPIES_NAMES", "adopt", "current", "distance", "router", "sidebar"]
 
 ROUTER_NAMES = dict(
-    zip(cache.ROUTERS, ("Look-ahead (recommended)", "Gate (the published rule)"), strict=True)
+    zip(ROUTERS, ("Look-ahead (recommended)", "Gate (the published rule)"), strict=True)
 )
 LONGEST_IDLE_MIN = 240
 """End of the slider; a scenario from elsewhere may keep caches longer."""
@@ -93,7 +93,7 @@ def _router_control() -> None:
     state.fill(key, router())
     st.radio(
         "Router",
-        cache.ROUTERS,
+        ROUTERS,
         format_func=ROUTER_NAMES.__getitem__,
         key=key,
         on_change=_keep_router,

@@ -11,6 +11,7 @@ import carbonrouter_core as core
 from carbonrouter_core.replay.world import Prepared
 from carbonrouter_core.report import links
 from carbonrouter_core.report.links import PARAMETER, Opened
+from carbonrouter_core.routing.policies import ROUTERS
 from carbonrouter_core.store.store import existing_store
 from carbonrouter_core.words import figures as fmt
 from pages.shared import cache, state, stored
@@ -32,7 +33,7 @@ def take_link() -> None:
     opened = links.open_link(text, [trace.name for trace in own])
     if not opened.refused:
         state.adopt(opened.scenario, preset_name=state.nearest_preset(opened.scenario))
-        if opened.router in cache.ROUTERS:
+        if opened.router in ROUTERS:
             st.session_state[state.ROUTER_KEY] = opened.router
     st.session_state[OPENED] = opened
 

@@ -20,9 +20,9 @@ import streamlit as st
 
 import carbonrouter_core as core
 from carbonrouter_core.grid.knowledge import MEANING
+from carbonrouter_core.routing.policies import ROUTER
 from carbonrouter_core.scenario import FIELDS
 from carbonrouter_core.words import figures as fmt
-from pages.shared import cache
 
 DEFAULT_PRESET = "Paper"
 SCENARIO_KEY = "scenario"
@@ -79,7 +79,7 @@ def current() -> core.Scenario:
 
 def router() -> str:
     """The policy that this tab shows as CarbonRouter: a choice of view, not of the scenario."""
-    return st.session_state.setdefault(ROUTER_KEY, cache.ROUTERS[0])
+    return st.session_state.setdefault(ROUTER_KEY, ROUTER)
 
 
 def adopt(scenario: core.Scenario, *, preset_name: str | None = None) -> None:

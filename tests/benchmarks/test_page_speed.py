@@ -8,7 +8,7 @@ import time
 import pytest
 
 from carbonrouter_core import Scenario, compare
-from pages.shared import cache
+from carbonrouter_core.routing.policies import ROUTER
 from tests.browser.fixtures import OpenTab
 from tests.browser.player import READY, Player
 from tests.browser.tab import Tab
@@ -61,7 +61,7 @@ def answer_s(tab: Tab, key: str) -> float:
 
 def test_a_moved_slider_is_answered_as_fast_as_the_engine_computes(open_tab: OpenTab) -> None:
     tab = open_tab()
-    policies = (cache.ROUTERS[0], "faircarbon")
+    policies = (ROUTER, "faircarbon")
     new_s = [answer_s(tab, "ArrowRight") for _ in range(3)]  # scenarios never run before
     known_s = [answer_s(tab, key) for key in ("ArrowLeft", "ArrowRight", "ArrowLeft")]
     engine_s = []

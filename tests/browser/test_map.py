@@ -9,7 +9,8 @@ import pytest
 from PIL import Image
 from playwright.sync_api import Page, expect
 
-from pages.shared import cache, theme
+from carbonrouter_core.routing.policies import ROUTER
+from pages.shared import theme
 from tests.browser.fixtures import OpenTab
 from tests.browser.tab import Tab
 
@@ -79,7 +80,7 @@ def check_colours(drawn: Counter[tuple[int, ...]], colours: theme.Palette) -> No
     assert len(drawn) > 200
     assert drawn[theme.hex_to_rgb(colours.sea)] > 0.2 * drawn.total(), "sea"
     # Lines of the moves are nearly opaque: the green of CarbonRouter, a little lighter or darker.
-    green = theme.hex_to_rgb(theme.colour(cache.ROUTERS[0], dark=colours.dark))
+    green = theme.hex_to_rgb(theme.colour(ROUTER, dark=colours.dark))
     lines = sum(
         count
         for colour, count in drawn.items()

@@ -8,16 +8,15 @@ import pytest
 from playwright.sync_api import expect
 
 from carbonrouter_core import Scenario, compare
+from carbonrouter_core.routing.policies import ROUTER
 from carbonrouter_core.studies import planning, sensitivity
 from carbonrouter_core.studies.sweep import Axis, Question, Sweep, run_points
 from carbonrouter_core.words import figures as fmt
 from pages.parts.energy_planning import choice
-from pages.shared import cache
 from tests.browser.fixtures import OpenTab
 
 pytestmark = pytest.mark.browser
 
-ROUTER = cache.ROUTERS[0]
 VERDICT = ".cr-verdict"
 POINTS = 3
 

@@ -9,17 +9,17 @@ from playwright.sync_api import expect
 from carbonrouter_core import Comparison, Scenario, compare
 from carbonrouter_core.results.session_story import Story, tell
 from carbonrouter_core.routing import feasibility
-from carbonrouter_core.routing.policies import reasons
+from carbonrouter_core.routing.policies import ROUTER, reasons
 from carbonrouter_core.words import figures as fmt
 from pages.parts.session_replay import decisions, player
-from pages.shared import cache, theme
+from pages.shared import theme
 from tests.browser.fixtures import OpenTab
 from tests.browser.player import READY, Player
 
 pytestmark = pytest.mark.browser
 
 PHONE = {"width": 390, "height": 844}
-ROUTER, BASELINE = cache.ROUTERS[0], "faircarbon"
+BASELINE = "faircarbon"
 
 
 @pytest.fixture(scope="module")

@@ -15,6 +15,7 @@ from streamlit.testing.v1 import AppTest
 from carbonrouter_core import Comparison, Scenario, compare
 from carbonrouter_core.results.breakdowns import MEANS, SUMS
 from carbonrouter_core.results.tradeoffs import SHARES
+from carbonrouter_core.routing.policies import ROUTER
 from carbonrouter_core.store.store import open_store
 from carbonrouter_core.words import figures as fmt
 from pages.parts.compare import entries, plots, sentences, tables
@@ -23,7 +24,7 @@ from pages.shared import cache, jobs
 from tests.waiting import PATIENCE_S
 
 ROOT = Path(__file__).resolve().parents[2]
-LOOKAHEAD = cache.ROUTERS[0]
+LOOKAHEAD = ROUTER
 
 OpenPage = Callable[..., AppTest]
 

@@ -16,17 +16,17 @@ from streamlit.testing.v1 import AppTest
 
 from carbonrouter_core import Scenario, compare, units
 from carbonrouter_core.cli.main import main
+from carbonrouter_core.routing.policies import ROUTER
 from carbonrouter_core.studies import planning
 from carbonrouter_core.studies.planning import HourlyLoad, YearProjection
 from carbonrouter_core.studies.sweep import Question, run_points
 from carbonrouter_core.words import figures as fmt
 from pages.parts.energy_planning import choice, plots, sentences, year
 from pages.parts.energy_planning.choice import Choice
-from pages.shared import cache, processes
+from pages.shared import processes
 from tests.waiting import PATIENCE_S
 
 ROOT = Path(__file__).resolve().parents[2]
-ROUTER = cache.ROUTERS[0]
 JOB = year.JOB
 CHOICE = Choice(1000.0, 80.0, ROUTER, "faircarbon", "energy")
 

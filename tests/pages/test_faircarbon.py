@@ -9,13 +9,13 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from carbonrouter_core import Interval, Scenario, compare
+from carbonrouter_core.routing.policies import ROUTERS
 from carbonrouter_core.words import figures as fmt
 from pages.parts.overview import faircarbon
-from pages.shared import cache
 from tests.waiting import PATIENCE_S
 
 APP = Path(__file__).resolve().parents[2] / "app.py"
-LOOKAHEAD, PUBLISHED = cache.ROUTERS
+LOOKAHEAD, PUBLISHED = ROUTERS
 READINGS = ("faircarbon", "faircarbon-full-prompt")
 
 

@@ -16,10 +16,10 @@ from carbonrouter_core.fleet import costs
 from carbonrouter_core.fleet.catalog import ASSUMED_PUE
 from carbonrouter_core.report.sources import built_in_sources
 from carbonrouter_core.results.worked_turn import examples
+from carbonrouter_core.routing.policies import ROUTER, ROUTERS
 from carbonrouter_core.routing.policies.lookahead import HORIZON_TURNS
 from carbonrouter_core.words import figures as fmt
 from pages.parts.method import sections
-from pages.shared import cache
 from tests.build_scripts import build_script
 from tests.waiting import PATIENCE_S
 
@@ -104,7 +104,7 @@ def test_the_shown_numbers_multiply_out_to_the_engines(
 ) -> None:
     scenario = SCENARIOS[name]
     app = open_method(scenario)
-    router = cache.ROUTERS[0]
+    router = ROUTER
     run = compare(scenario or Scenario(), (router, "faircarbon"))
     charges = run.runs[router].charges
     for kind, row in examples(run, router).items():
@@ -276,7 +276,7 @@ def test_figures_in_the_words_are_those_of_the_data() -> None:
     assert "met within 7 %" in text and vllm.mean_absolute_error_percent.max() <= 7.0
     uncertain = pd.read_csv(ROOT / "data" / "saving_uncertainty.csv")
     readme = " ".join((ROOT / "README.md").read_text("utf-8").split())
-    for policy in cache.ROUTERS:
+    for policy in ROUTERS:
         ours = uncertain[uncertain.policy == policy].set_index(["perturbed", "trace"])
         alike = ours.loc["all pairs alike"]
         low, high = round(alike.low_percent.min()), round(alike.high_percent.max())

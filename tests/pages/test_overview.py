@@ -11,12 +11,13 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from carbonrouter_core import OPTIMUM, PRESETS, Scenario, compare
+from carbonrouter_core.routing.policies import ROUTERS
 from carbonrouter_core.words import figures as fmt
 from pages.shared import cache, jobs
 from tests.waiting import PATIENCE_S
 
 APP = Path(__file__).resolve().parents[2] / "app.py"
-LOOKAHEAD, PUBLISHED = cache.ROUTERS
+LOOKAHEAD, PUBLISHED = ROUTERS
 MAIN = (LOOKAHEAD, "faircarbon")
 
 
@@ -200,8 +201,8 @@ def test_the_reason_for_the_default_is_that_of_the_figures(
 ) -> None:
     told = open_app().radio(key="control_router").help
     for trace in ("sharegpt", "claude-code"):
-        run = compare(Scenario(trace=trace), (*cache.ROUTERS, "faircarbon"))
-        for router in cache.ROUTERS:
+        run = compare(Scenario(trace=trace), (*ROUTERS, "faircarbon"))
+        for router in ROUTERS:
             saving = run.saving(router, sessions=run.test_half)
             assert f"{saving.value_percent:.1f} %" in told, (trace, router)
 

@@ -10,6 +10,7 @@ from streamlit.testing.v1 import AppTest
 
 from carbonrouter_core import Scenario, load_catalog
 from carbonrouter_core.fleet.own import TABLES, template_csv
+from carbonrouter_core.routing.policies import ROUTER
 from carbonrouter_core.store.own_catalog import import_catalog, stored_additions
 from pages.shared import cache
 from tests.waiting import PATIENCE_S
@@ -21,7 +22,7 @@ ROOT = Path(__file__).resolve().parents[2]
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """An empty store; figures are those of the default scenario, whatever is chosen."""
     monkeypatch.setenv("CARBONROUTER_HOME", str(tmp_path / "home"))
-    known = (Scenario(), cache.ROUTERS[0])
+    known = (Scenario(), ROUTER)
     figures, run = cache.overview(*known), cache.comparison(*known)
     monkeypatch.setattr(cache, "overview", lambda scenario, router: figures)
     monkeypatch.setattr(cache, "comparison", lambda scenario, router: run)

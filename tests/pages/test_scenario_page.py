@@ -10,6 +10,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from carbonrouter_core import FIELDS, PRESETS, Scenario, compare
+from carbonrouter_core.routing.policies import ROUTER
 from carbonrouter_core.store.store import open_store
 from carbonrouter_core.words import figures as fmt
 from pages.parts.scenario import saved
@@ -41,7 +42,7 @@ def open_real_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[
 @pytest.fixture
 def open_page(open_real_page: OpenPage, monkeypatch: pytest.MonkeyPatch) -> OpenPage:
     """The same for tests of choices: what they come to is that of the default each time."""
-    known = (Scenario(), cache.ROUTERS[0])
+    known = (Scenario(), ROUTER)
     figures, run = cache.overview(*known), cache.comparison(*known)
     monkeypatch.setattr(cache, "overview", lambda scenario, router: figures)
     monkeypatch.setattr(cache, "comparison", lambda scenario, router: run)
@@ -72,7 +73,7 @@ def run(app: AppTest) -> AppTest:
 def test_a_newcomer_sees_every_choice_and_what_it_comes_to(open_real_page: OpenPage) -> None:
     app = open_real_page()
 
-    saving = compare(Scenario(), cache.main(cache.ROUTERS[0])).saving(cache.ROUTERS[0])
+    saving = compare(Scenario(), cache.main(ROUTER)).saving(ROUTER)
     assert f"<b>{fmt.percent(saving.value_percent)}</b> less CO2e" in words(app)
     assert "No difference from preset Paper" in words(app)
     assert words(app).count("Not a choice here.") == 5

@@ -16,20 +16,20 @@ from streamlit.testing.v1 import AppTest
 from carbonrouter_core import Scenario
 from carbonrouter_core.cli.main import main
 from carbonrouter_core.results.comparison import Interval
+from carbonrouter_core.routing.policies import ROUTER
 from carbonrouter_core.store.store import open_store
 from carbonrouter_core.studies import sensitivity
 from carbonrouter_core.studies.inputs import SWEEP_INPUTS, Point
 from carbonrouter_core.studies.sweep import STORED, Axis, Outcome, Question, run_points
 from carbonrouter_core.words import figures as fmt
 from pages.parts.sensitivity import choice, plots, sentences
-from pages.shared import cache, processes, studies
+from pages.shared import processes, studies
 from pages.shared.jobs import Job, Phase
 from pages.shared.studies import Results, Study
 from tests.waiting import PATIENCE_S, attempts
 
 ROOT = Path(__file__).resolve().parents[2]
 JOB = "sensitivity-job"
-ROUTER = cache.ROUTERS[0]
 SESSIONS = 200
 """Sessions of the sample in these tests."""
 ALL_TURNS = choice.ALL_TURNS

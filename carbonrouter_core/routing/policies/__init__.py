@@ -57,6 +57,14 @@ class Policy:
     from_log: bool = False
     """Decides nothing: what the log says was decided is charged. Needs a log that says it, as a
     whole, and is bound by no demand of the scenario."""
+    unseen: str = ""
+    """What the session player shows and the policy does not see, in sentences."""
+    on_overview: bool = False
+    """Shown on pages Overview and Session replay beside the router and :data:`BASELINE`."""
+    compared_at_first: bool = False
+    """Selected on page Compare until the user selects others."""
+    in_report: bool = False
+    """Shown in reports beside the router and :data:`BASELINE`, where time allows."""
 
     def __post_init__(self) -> None:
         for name in ("short", "in_text"):
@@ -74,6 +82,9 @@ _ALL = (
         short="Published rule",
         in_text="CarbonRouter by the published rule",
         asks_gate=True,
+        on_overview=True,
+        compared_at_first=True,
+        in_report=True,
     ),
     Policy(
         "carbonrouter-no-gate",
@@ -83,6 +94,7 @@ _ALL = (
         colour="#238C80",
         dark_colour="#44AA99",
         short="No gate",
+        on_overview=True,
     ),
     Policy(
         "carbonrouter-lookahead",
@@ -94,6 +106,8 @@ _ALL = (
         short="Look-ahead",
         in_text="CarbonRouter with look-ahead",
         looks_ahead=True,
+        on_overview=True,
+        compared_at_first=True,
     ),
     Policy(
         "faircarbon",
@@ -103,6 +117,8 @@ _ALL = (
         colour="#D55E00",
         dark_colour="#EC7A22",
         raises_floors=True,
+        unseen="Its own estimate has no history: it does not see Cached and Recompute.",
+        compared_at_first=True,
     ),
     Policy(
         "faircarbon-full-prompt",
@@ -113,6 +129,10 @@ _ALL = (
         dark_colour="#E69F00",
         short="FairCarbon, full",
         raises_floors=True,
+        unseen="Its own estimate prefills everything everywhere: it does not see what is cached.",
+        on_overview=True,
+        compared_at_first=True,
+        in_report=True,
     ),
     Policy(
         "sticky",
@@ -121,6 +141,9 @@ _ALL = (
         "stay where the session is",
         colour="#0072B2",
         dark_colour="#4C9BE0",
+        on_overview=True,
+        compared_at_first=True,
+        in_report=True,
     ),
     Policy(
         "cleanest-region",
@@ -129,6 +152,8 @@ _ALL = (
         "lowest carbon intensity, then least carbon",
         colour="#3A92CC",
         dark_colour="#8CCBF0",
+        on_overview=True,
+        compared_at_first=True,
     ),
     Policy(
         "nearest-region",
@@ -137,6 +162,7 @@ _ALL = (
         "shortest round trip, then least carbon",
         colour="#CC79A7",
         dark_colour="#CC79A7",
+        on_overview=True,
     ),
     Policy(
         "largest-model",
@@ -172,6 +198,8 @@ _ALL = (
         short="Optimum",
         knows_output=True,
         knows_future=True,
+        on_overview=True,
+        compared_at_first=True,
     ),
     Policy(
         "free-migration",
@@ -182,6 +210,8 @@ _ALL = (
         dark_colour="#C6CDD6",
         knows_output=True,
         free_history=True,
+        on_overview=True,
+        in_report=True,
     ),
 )
 POLICIES: Mapping[str, Policy] = MappingProxyType({policy.id: policy for policy in _ALL})
@@ -191,7 +221,13 @@ CODES: Mapping[str, int] = MappingProxyType({policy.id: i for i, policy in enume
 """Number of each policy in the compiled code."""
 
 AS_SERVED = Policy(
-    "as-served", None, "As served", "what the log says was served where", from_log=True
+    "as-served",
+    None,
+    "As served",
+    "what the log says was served where",
+    from_log=True,
+    unseen="The log weighed nothing that is known here: these are the candidates a router would "
+    "have seen, with the output it would have expected.",
 )
 """Not among :data:`POLICIES`, since most traces do not say how they were served."""
 
@@ -201,11 +237,29 @@ ROUTER = "carbonrouter-lookahead"
 PUBLISHED = "carbonrouter"
 """The policy by the rule that the paper gives."""
 
+PUBLISHED_WITHOUT_GATE = "carbonrouter-no-gate"
+"""The same rule without its gate."""
+
+ROUTERS = (ROUTER, PUBLISHED)
+"""The policies that a user of the app can choose between as the router."""
+
 BASELINE = "faircarbon"
 """The policy that savings are measured against."""
 
+FULL_PROMPT = "faircarbon-full-prompt"
+"""The other reading of FairCarbon, which is kinder to it."""
+
+STICKY = "sticky"
+"""The policy that moves a session only where it must."""
+
+CLEANEST_REGION = "cleanest-region"
+"""The policy that depends most on what is known of carbon intensity."""
+
 OPTIMUM = "hindsight-optimum"
 """The policy that says how much could have been saved."""
+
+BOUND = "free-migration"
+"""The policy that no other can undercut."""
 
 
 def policy(policy_id: str) -> Policy:

@@ -10,19 +10,10 @@ import streamlit as st
 import carbonrouter_core as core
 from pages.parts.compare import entries
 from pages.parts.compare.entries import Entry
-from pages.shared import cache, choices, jobs, page, stored, theme, ways
+from pages.shared import choices, jobs, page, stored, theme, ways
 from pages.shared.markdown import plain
 
 MODES = {"policies": "Policies on this scenario", "scenarios": "Scenarios under one policy"}
-FIRST_POLICIES = (
-    *cache.ROUTERS,
-    "faircarbon",
-    "faircarbon-full-prompt",
-    "sticky",
-    "cleanest-region",
-    "hindsight-optimum",
-)
-"""Compared at first; the others can be added."""
 MOST_SCENARIOS = 6
 
 
@@ -67,9 +58,12 @@ Replays = list[tuple[str, Callable[[], Entry]]]
 
 def _policies(shown: page.Page) -> Replays:
     key = "compare-policies"
-    first = list(FIRST_POLICIES)
-    if shown.scenario.copies == "all":  # there it is a search that takes its time
-        first.remove(core.OPTIMUM)
+    is_slow = shown.scenario.copies == "all"  # there the optimum is a search that takes its time
+    first = [
+        policy.id
+        for policy in core.POLICIES.values()
+        if policy.compared_at_first and not (policy.knows_future and is_slow)
+    ]
     choices.restore(key, first, core.POLICIES.__contains__)
     chosen = st.multiselect("Policies", list(core.POLICIES), format_func=theme.name, key=key)
     choices.keep(key, chosen)

@@ -9,11 +9,11 @@ from typing import Any
 import streamlit as st
 
 import carbonrouter_core as core
+from carbonrouter_core.routing.policies import STICKY
 from carbonrouter_core.studies import planning
 from pages.shared import choices, page, theme
 
 KEY = "plan"
-STICKY = "sticky"
 USUAL_PRICE = 100.0
 """A tonne of CO2e in any currency: a round figure to begin with, the user's to change."""
 AMOUNTS = {"energy": "Energy (kWh)", "carbon": "Carbon (CO2e)"}

@@ -10,7 +10,7 @@ from streamlit.runtime.uploaded_file_manager import UploadedFile
 import carbonrouter_core as core
 from carbonrouter_core.grid.importers.base import IntensityOptions
 from carbonrouter_core.grid.staging import StagedIntensity, stage_intensity
-from carbonrouter_core.routing.policies import PUBLISHED
+from carbonrouter_core.routing.policies import CLEANEST_REGION, PUBLISHED
 from carbonrouter_core.store.sites import own_zones
 from carbonrouter_core.studies.seasons import (
     KnowledgeResult,
@@ -57,7 +57,7 @@ def seasons(
 
 def knowledge(scenario: core.Scenario, router: str, subject: Hashable) -> None:
     """The scenario with each kind of knowledge; the result is a list of results."""
-    policies = [router, "cleanest-region"]
+    policies = [router, CLEANEST_REGION]
 
     def work(job: jobs.Job) -> list[KnowledgeResult]:
         return list(compare_knowledge(scenario, policies, progress=job.progress))

@@ -9,10 +9,10 @@ import streamlit as st
 
 import carbonrouter_core as core
 from carbonrouter_core.progress import Progress
+from carbonrouter_core.routing.policies import FULL_PROMPT, ROUTER
 from carbonrouter_core.words import figures as fmt
 from pages.shared import answer, cache, jobs, page, tables, theme
 
-FULL_PROMPT = "faircarbon-full-prompt"
 HEADS = ("All sessions", "Over 30 turns", "Half not learned from")
 WORDS = {
     core.BASELINE: "looks at the new question alone",
@@ -46,7 +46,7 @@ def draw(shown: page.Page, figures: cache.Overview) -> None:
         partial(_savings_against_full_prompt, key, shown.router, known),
     )
     st.html(html({core.BASELINE: question_alone, FULL_PROMPT: full_prompt}, shown.router))
-    if shown.router == cache.ROUTERS[0]:
+    if shown.router == ROUTER:
         page.note(answer.WHY_LOOKAHEAD)
 
 

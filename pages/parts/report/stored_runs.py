@@ -10,6 +10,7 @@ import streamlit as st
 
 import carbonrouter_core as core
 from carbonrouter_core.report import kept_runs
+from carbonrouter_core.routing.policies import ROUTERS
 from carbonrouter_core.store.catalogue import MAX_NAME
 from carbonrouter_core.store.runs import MAX_NOTE, StoredRun
 from carbonrouter_core.store.store import existing_store, open_store
@@ -159,7 +160,7 @@ def _open(run: StoredRun) -> None:
         return
     state.adopt(scenario, preset_name=state.nearest_preset(scenario))
     for policy_id in kept_runs.policies_of(run):
-        if policy_id in cache.ROUTERS:
+        if policy_id in ROUTERS:
             st.session_state[state.ROUTER_KEY] = policy_id
             break
     st.session_state[TOLD] = f"The scenario of run {run.id} is now the one of every page."

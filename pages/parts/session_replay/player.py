@@ -20,7 +20,7 @@ import carbonrouter_core as core
 from carbonrouter_core.fleet.catalog import Region
 from carbonrouter_core.results.session_story import Story
 from carbonrouter_core.routing import feasibility
-from carbonrouter_core.routing.policies import AS_SERVED, policy
+from carbonrouter_core.routing.policies import policy
 from carbonrouter_core.words import figures as fmt
 from pages.parts.session_replay import decisions
 from pages.shared import theme
@@ -31,15 +31,6 @@ FRONT_END = Path(__file__).parent / "session_player"
 # Colours of deployments, distinct on a light and on a dark page; each at least 3:1 there.
 DEPLOYMENTS_LIGHT = ("#0072B2", "#B2457F", "#7A7A1F", "#8C510A", "#5E3C99", "#1F8A80", "#C04000")
 DEPLOYMENTS_DARK = ("#56B4E9", "#E08CBB", "#C9C94A", "#E0A458", "#B39DDB", "#66CDBF", "#FF8A5B")
-
-BLIND = {
-    "faircarbon": "Its own estimate has no history: it does not see Cached and Recompute.",
-    "faircarbon-full-prompt": "Its own estimate prefills everything everywhere: it does not see "
-    "what is cached.",
-    AS_SERVED.id: "The log weighed nothing that is known here: these are the candidates a router "
-    "would have seen, with the output it would have expected.",
-}
-"""What the table shows that a policy does not see."""
 
 _KINDS = {"f4": np.float32, "f8": np.float64, "i4": np.int32, "u1": np.uint8}
 
@@ -156,12 +147,13 @@ def _policy(story: Story, mass: fmt.Mass) -> dict[str, Any]:
 
 def _notes(story: Story) -> list[str]:
     """What must be known of a policy's candidates."""
-    said = [BLIND[story.policy_id]] if story.policy_id in BLIND else []
-    if story.prepared.known is not None and not policy(story.policy_id).knows_output:
-        said.append(
+    shown = policy(story.policy_id)
+    notes = [shown.unseen] if shown.unseen else []
+    if story.prepared.known is not None and not shown.knows_output:
+        notes.append(
             "Priced at the carbon intensity that was known beforehand, not at the true one."
         )
-    return said
+    return notes
 
 
 def _spot(region: Region) -> dict[str, Any]:

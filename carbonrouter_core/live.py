@@ -578,7 +578,7 @@ def _end(
     start_s: float,
     copies_all: bool,
 ) -> None:
-    end_turn(records[row], cached, last_s, deployment, context, output, start_s, copies_all)
+    end_turn(records[row], cached, last_s, deployment, context, output, start_s, copies_all, False)
 
 
 @jit

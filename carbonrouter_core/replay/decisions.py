@@ -237,4 +237,4 @@ def _replay(
                 out.saving_g[i] = note.saving_g
                 out.rebuild_g[i] = note.rebuild_g
                 out.next_gain_g[i] = note.next_gain_g
-            end_turn(session, cached, last_s, d, h + p + o, o, now_s, rules.copies_all)
+            end_turn(session, cached, last_s, d, h + p + o, o, now_s, rules.copies_all, False)

@@ -21,7 +21,7 @@ from carbonrouter_core.replay.decisions import Decisions
 from carbonrouter_core.replay.run import Run
 from carbonrouter_core.replay.world import Prepared
 from carbonrouter_core.results.comparison import Comparison
-from carbonrouter_core.routing import feasibility, kv_cache
+from carbonrouter_core.routing import feasibility
 from carbonrouter_core.routing.decide import price_candidates
 from carbonrouter_core.routing.kernel import (
     SESSION,
@@ -380,6 +380,14 @@ def _look_again(
                     seen.carbon_g[row],
                     seen.to_come_g[row],
                 )
-        end_turn(session, cached, last_s, d, h + p + o, o, start_s[i], rules.copies_all)
-        if d < 0 and served_elsewhere:
-            kv_cache.end_turn(cached, last_s, d, h + p + o, start_s[i], rules.copies_all)
+        end_turn(
+            session,
+            cached,
+            last_s,
+            d,
+            h + p + o,
+            o,
+            start_s[i],
+            rules.copies_all,
+            served_elsewhere,
+        )

@@ -3,6 +3,11 @@
 A replay, the story of a session and the online API all go through these lines, with
 :func:`.decide.decide` between the beginning and the end of a turn. The state of a session is its
 :data:`~.kernel.SESSION` record and its caches (:mod:`.kv_cache`).
+
+Two loops read the caches alone and not these lines. The plan of :mod:`.policies.optimum` goes
+backwards, and then through many possible pasts of a session at once: its caches differ between
+them, and the record, which is for predictions, has no part in it. :func:`.as_served.follow` checks
+cache models against a log, also where the scenario has no such deployments and decides nothing.
 """
 
 from __future__ import annotations
@@ -72,9 +77,14 @@ def end_turn(
     output_tokens: float,
     start_s: float,
     copies_all: bool,
+    served_elsewhere: bool,
 ) -> None:
-    """Count the output of a turn that ended on ``deployment``, -1 where it was not served."""
+    """Count the output of a turn that ended on ``deployment``, -1 where it was not served.
+
+    ``served_elsewhere``: where it is -1, a deployment that is not among these served the turn.
+    """
     session.output_tokens += output_tokens
     if deployment >= 0:
         session.current = deployment
+    if deployment >= 0 or served_elsewhere:
         kv_cache.end_turn(cached, last_s, deployment, context_tokens, start_s, copies_all)

@@ -45,7 +45,11 @@ def _read(folder: Path, changes: object) -> tuple[tuple[str, str], ...]:
     if NAME not in store.table_names(KIND):
         return ()
     table, _ = store.load_table(KIND, NAME)
-    return tuple(zip(*table.to_pydict().values(), strict=True))
+    return _entries_in(table)
+
+
+def _entries_in(table: pa.Table | None) -> tuple[tuple[str, str], ...]:
+    return () if table is None else tuple(zip(*table.to_pydict().values(), strict=True))
 
 
 def additions_from(entries: Iterable[tuple[str, str]]) -> Additions:
@@ -68,10 +72,14 @@ def import_catalog(
     """
     if not (models or gpus or energy_points):
         raise CatalogError("Give a table of models, GPU types or energy points.")
-    stored = stored_additions()
-    added = read_additions(with_additions(read_catalog(), stored), models, gpus, energy_points)
-    _write({(kind_of(entry), entry.name): entry for entry in (*stored.all, *added.all)}.values())
-    return added.entries
+
+    def with_tables(table: pa.Table | None) -> tuple[pa.Table, tuple[OwnEntry, ...]]:
+        stored = additions_from(_entries_in(table))
+        added = read_additions(with_additions(read_catalog(), stored), models, gpus, energy_points)
+        every = {(kind_of(entry), entry.name): entry for entry in (*stored.all, *added.all)}
+        return _table_of(every.values()), added.entries
+
+    return open_store().change_table(KIND, NAME, with_tables)
 
 
 def delete_entry(kind: str, name: str) -> tuple[str, ...]:
@@ -80,30 +88,33 @@ def delete_entry(kind: str, name: str) -> tuple[str, ...]:
     ``kind``: one of :data:`~.fleet.own.KINDS`. Returns the names of these energy points. Raises
     :class:`CatalogError` where there is no such entry.
     """
-    stored = stored_additions()
-    names = [entry.name for entry in stored.all if kind_of(entry) == kind]
-    if name not in names:
-        raise CatalogError(
-            unknown(f"{kind} of your own", name, names)
-            if names
-            else f"There is no {kind} of your own."
-        )
-    without = {
-        curve.name
-        for curve in stored.energy
-        if (kind, name) in (("model", curve.model), ("GPU type", curve.gpu))
-    }
-    gone = {(kind, name), *(("energy points", curve) for curve in without)}
-    _write(entry for entry in stored.all if (kind_of(entry), entry.name) not in gone)
-    return tuple(sorted(without))
+
+    def without_entry(table: pa.Table | None) -> tuple[pa.Table, tuple[str, ...]]:
+        stored = additions_from(_entries_in(table))
+        names = [entry.name for entry in stored.all if kind_of(entry) == kind]
+        if name not in names:
+            raise CatalogError(
+                unknown(f"{kind} of your own", name, names)
+                if names
+                else f"There is no {kind} of your own."
+            )
+        curves = {
+            curve.name
+            for curve in stored.energy
+            if (kind, name) in (("model", curve.model), ("GPU type", curve.gpu))
+        }
+        gone = {(kind, name), *(("energy points", curve) for curve in curves)}
+        remaining = (entry for entry in stored.all if (kind_of(entry), entry.name) not in gone)
+        return _table_of(remaining), tuple(sorted(curves))
+
+    return open_store().change_table(KIND, NAME, without_entry)
 
 
-def _write(entries: Iterable[Entry]) -> None:
+def _table_of(entries: Iterable[Entry]) -> pa.Table:
     rows = [(kind_of(entry), entry_to_json(entry)) for entry in entries]
-    table = pa.table(
+    return pa.table(
         {
             "kind": pa.array([kind for kind, _ in rows], pa.string()),
             "entry": pa.array([text for _, text in rows], pa.string()),
         }
     )
-    open_store().save_table(KIND, NAME, table, replace=True)

@@ -75,7 +75,11 @@ def _read(folder: Path, changes: object) -> tuple[Region, ...]:
     if NAME not in store.table_names(KIND):
         return ()
     table, _ = store.load_table(KIND, NAME)
-    return tuple(_region(**row) for row in table.to_pylist())
+    return _sites_in(table)
+
+
+def _sites_in(table: pa.Table | None) -> tuple[Region, ...]:
+    return () if table is None else tuple(_region(**row) for row in table.to_pylist())
 
 
 def own_zones() -> tuple[str, ...]:
@@ -101,11 +105,6 @@ def add_site(
     name = name.strip()
     if not name or len(name) > MAX_NAME or not name.isprintable():
         raise CatalogError(f"The name of a site is 1 to {MAX_NAME} characters without line breaks.")
-    catalog = load_catalog()
-    taken = {name_taken.casefold() for region in catalog.regions.values()
-             for name_taken in (region.region, region.city)}  # fmt: skip
-    if name.casefold() in taken:
-        raise CatalogError(f"There is already a region {name!r}; choose another name.")
     zones = known_zones()
     if zone not in zones:
         raise CatalogError(
@@ -119,18 +118,30 @@ def add_site(
     if pue is not None and not 1.0 <= pue <= 5.0:
         raise CatalogError(f"PUE of {name!r} is {pue}; it must be from 1 to 5, or unknown.")
     site = _region(name, zone, float(latitude), float(longitude), pue)
-    _write([*own_sites(), site])
-    return site
+
+    def with_site(table: pa.Table | None) -> tuple[pa.Table, Region]:
+        sites = _sites_in(table)
+        regions = (*read_catalog().regions.values(), *sites)
+        taken = {taken_name.casefold() for r in regions for taken_name in (r.region, r.city)}
+        if name.casefold() in taken:
+            raise CatalogError(f"There is already a region {name!r}; choose another name.")
+        return _table_of([*sites, site]), site
+
+    return open_store().change_table(KIND, NAME, with_site)
 
 
 def delete_site(name: str) -> None:
     """Delete a site of the user."""
-    sites = own_sites()
-    if name not in [site.region for site in sites]:
-        raise CatalogError(
-            f"There is no site of yours {name!r}; built-in regions cannot be deleted."
-        )
-    _write([site for site in sites if site.region != name])
+
+    def without_site(table: pa.Table | None) -> tuple[pa.Table, None]:
+        sites = _sites_in(table)
+        if name not in [site.region for site in sites]:
+            raise CatalogError(
+                f"There is no site of yours {name!r}; built-in regions cannot be deleted."
+            )
+        return _table_of([site for site in sites if site.region != name]), None
+
+    open_store().change_table(KIND, NAME, without_site)
 
 
 def stranded_by(series: str) -> dict[str, str]:
@@ -173,8 +184,8 @@ def check_region(name: str) -> None:
         )
 
 
-def _write(sites: list[Region]) -> None:
-    table = pa.table(
+def _table_of(sites: list[Region]) -> pa.Table:
+    return pa.table(
         {
             "name": pa.array([site.region for site in sites], pa.string()),
             "zone": pa.array([site.zone for site in sites], pa.string()),
@@ -185,7 +196,6 @@ def _write(sites: list[Region]) -> None:
             ),
         }
     )
-    open_store().save_table(KIND, NAME, table, replace=True)
 
 
 def _region(name: str, zone: str, latitude: float, longitude: float, pue: float | None) -> Region:

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
+from typing import Any, TypeVar
 
 import pyarrow as pa
 
 from carbonrouter_core.errors import InputError
 from carbonrouter_core.store.catalogue import Catalogue, checked_name, now, utc
+from carbonrouter_core.store.table_files import NewTable
 from carbonrouter_core.words.names import unknown
+
+Result = TypeVar("Result")
+
+FILE_AND_META = "SELECT file, meta FROM tables WHERE kind = $1 AND name = $2"
 
 
 @dataclass(frozen=True)
@@ -41,17 +46,39 @@ class Tables(Catalogue):
         with self.new_table() as file:
             file.write(table)
             with self.transaction() as connection:
-                found = connection.execute(
-                    "SELECT 1 FROM tables WHERE kind = $1 AND name = $2", [kind, name]
-                )
-                if found.fetchone() and not replace:
+                is_stored = connection.execute(FILE_AND_META, [kind, name]).fetchone() is not None
+                if is_stored and not replace:
                     raise InputError(f"There is already {kind} data {name!r}; choose another name.")
-                file.put_in_place()
-                connection.execute("DELETE FROM tables WHERE kind = $1 AND name = $2", [kind, name])
-                connection.execute(
-                    "INSERT INTO tables VALUES (nextval('ids'), $1, $2, $3, $4, $5)",
-                    [kind, name, json.dumps(dict(meta or {})), now(), file.name],
-                )
+                _put(connection, file, kind, name, meta or {})
+
+    def change_table(
+        self, kind: str, name: str, change: Callable[[pa.Table | None], tuple[pa.Table, Result]]
+    ) -> Result:
+        """Replace a table by what ``change`` makes of it; nothing that others store is lost.
+
+        ``change`` takes the table, None where there is none, and gives the new one and what this
+        returns. It is called again if another process has stored the table meanwhile. What it
+        raises leaves the table as it was.
+        """
+        before: str | None = None
+
+        def file() -> str:
+            nonlocal before
+            before, _ = self._file_and_meta(kind, name)
+            return before
+
+        while True:
+            before = None
+            is_stored = name in self.table_names(kind)
+            table = self.table_rows(file, f"{kind} data {name!r}") if is_stored else None
+            changed, result = change(table)
+            with self.new_table() as new:
+                new.write(changed)
+                with self.transaction() as connection:
+                    row = connection.execute(FILE_AND_META, [kind, name]).fetchone()
+                    if (row[0] if row else None) == before:  # each write has a file of its own
+                        _put(connection, new, kind, name, {})
+                        return result
 
     def table_names(self, kind: str) -> list[str]:
         """Names of the tables of a kind."""
@@ -72,13 +99,8 @@ class Tables(Catalogue):
 
         def file() -> str:
             nonlocal meta
-            rows = self.rows(
-                "SELECT file, meta FROM tables WHERE kind = $1 AND name = $2", [kind, name]
-            )
-            if not rows:
-                raise self._unknown_table(kind, name)
-            meta = rows[0][1]
-            return str(rows[0][0])
+            name_of_file, meta = self._file_and_meta(kind, name)
+            return name_of_file
 
         table = self.table_rows(file, f"{kind} data {name!r}")
         return table, json.loads(meta)
@@ -90,5 +112,21 @@ class Tables(Catalogue):
         with self.transaction() as connection:
             connection.execute("DELETE FROM tables WHERE kind = $1 AND name = $2", [kind, name])
 
+    def _file_and_meta(self, kind: str, name: str) -> tuple[str, str]:
+        rows = self.rows(FILE_AND_META, [kind, name])
+        if not rows:
+            raise self._unknown_table(kind, name)
+        return rows[0][0], rows[0][1]
+
     def _unknown_table(self, kind: str, name: str) -> InputError:
         return InputError(unknown(f"{kind} data", name, self.table_names(kind) or ["none"]))
+
+
+def _put(connection: Any, file: NewTable, kind: str, name: str, meta: Mapping[str, Any]) -> None:
+    """Name a written file in the catalogue, in place of the table that had the name."""
+    file.put_in_place()
+    connection.execute("DELETE FROM tables WHERE kind = $1 AND name = $2", [kind, name])
+    connection.execute(
+        "INSERT INTO tables VALUES (nextval('ids'), $1, $2, $3, $4, $5)",
+        [kind, name, json.dumps(dict(meta)), now(), file.name],
+    )

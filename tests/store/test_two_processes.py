@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import duckdb
@@ -11,8 +12,11 @@ import pyarrow as pa
 import pytest
 
 from carbonrouter_core import StoreError, find_trace
+from carbonrouter_core.paths import DATA_DIR
 from carbonrouter_core.store import database
 from carbonrouter_core.store.folder import FILE_NAME
+from carbonrouter_core.store.own_catalog import stored_additions
+from carbonrouter_core.store.sites import own_sites
 from carbonrouter_core.store.store import open_store
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -52,16 +56,14 @@ print("done")
 """
 
 
-def test_two_processes_import_read_and_delete_at_once_a_hundred_times(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("CARBONROUTER_HOME", str(tmp_path / "home"))
-    log = tmp_path / "t.csv"
-    rows = "".join(f"s{i % 3},{i // 3},{i % 97},5\n" for i in range(300))
-    log.write_text(f"session,turn,new_prompt_tokens,output_tokens\n{rows}")
+def run_at_once(script: str, *arguments: list[str]) -> list[str]:
+    """What ``script`` prints in a process for each list of arguments, all at the same time.
+
+    It prints "ready", and goes on when it reads a line.
+    """
     processes = [
         subprocess.Popen(
-            [sys.executable, "-c", AT_ONCE, *names, str(log)],
+            [sys.executable, "-c", script, *of_process],
             cwd=ROOT,
             env=dict(os.environ),
             stdin=subprocess.PIPE,
@@ -69,25 +71,65 @@ def test_two_processes_import_read_and_delete_at_once_a_hundred_times(
             stderr=subprocess.PIPE,
             text=True,
         )
-        for names in (("a", "b"), ("b", "a"))
+        for of_process in arguments
     ]
     for process in processes:
         assert process.stdout is not None
         assert process.stdout.readline() == "ready\n"
-    ends: list[tuple[str, str]] = []
-    threads = [
-        threading.Thread(target=lambda p=process: ends.append(p.communicate("go\n")))
-        for process in processes
-    ]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert ends == [("done\n", "")] * 2
+    with ThreadPoolExecutor(len(processes)) as pool:
+        ends = list(pool.map(lambda process: process.communicate("go\n"), processes))
+    assert [errors for _, errors in ends] == [""] * len(ends)
+    return [printed for printed, _ in ends]
+
+
+def test_two_processes_import_read_and_delete_at_once_a_hundred_times(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CARBONROUTER_HOME", str(tmp_path / "home"))
+    log = tmp_path / "t.csv"
+    rows = "".join(f"s{i % 3},{i // 3},{i % 97},5\n" for i in range(300))
+    log.write_text(f"session,turn,new_prompt_tokens,output_tokens\n{rows}")
+    assert run_at_once(AT_ONCE, ["a", "b", str(log)], ["b", "a", str(log)]) == ["done\n"] * 2
     store = open_store()
-    assert sorted(one.name for one in store.traces()) == ["a-49", "b-49"]
+    assert sorted(trace.name for trace in store.traces()) == ["a-49", "b-49"]
     assert store.load_table("shared", "x")[0] == pa.table({"x": range(1_000)})
     assert len(list(store.tables_folder.iterdir())) == 3
+
+
+ENTRIES = """
+import sys
+from pathlib import Path
+from carbonrouter_core.store.own_catalog import import_catalog
+from carbonrouter_core.store.sites import add_site, delete_site
+
+me, gpus = sys.argv[1:]
+print("ready", flush=True)
+sys.stdin.readline()
+for i in range(20):
+    add_site(f"{me} {i}", "DE-LU", 50.0, 8.0)
+    if i % 2:
+        delete_site(f"{me} {i}")
+    path = Path(gpus) / f"{me}-{i}.csv"
+    import_catalog(gpus=path)
+print("done")
+"""
+
+
+def test_no_site_or_catalogue_entry_is_lost_where_two_processes_add_some(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CARBONROUTER_HOME", str(tmp_path / "home"))
+    columns, a100 = (DATA_DIR / "gpus.csv").read_text(encoding="utf-8").splitlines()[:2]
+    of_gpu = a100.partition(",")[2]
+    for name in (f"{process}-{i}" for process in "ab" for i in range(20)):
+        (tmp_path / f"{name}.csv").write_text(f"{columns}\nGPU-{name},{of_gpu}\n")
+    printed = run_at_once(ENTRIES, ["a", str(tmp_path)], ["b", str(tmp_path)])
+    assert printed == ["done\n"] * 2
+    of_both = [(process, i) for process in "ab" for i in range(20)]
+    sites = [f"{process} {i}" for process, i in of_both if i % 2 == 0]
+    assert sorted(site.region for site in own_sites()) == sorted(sites)
+    gpus = {entry.name for entry in stored_additions().all}
+    assert gpus == {f"GPU-{process}-{i}" for process, i in of_both}
 
 
 HOLDING = """

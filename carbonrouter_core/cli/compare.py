@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from carbonrouter_core.cli.options import (
     add_command,
@@ -23,16 +23,42 @@ from carbonrouter_core.cli.own_catalog import catalog_from
 from carbonrouter_core.errors import InputError
 from carbonrouter_core.replay.as_served import has_served
 from carbonrouter_core.replay.executors import open_executor
-from carbonrouter_core.results.comparison import Comparison, compare
-from carbonrouter_core.results.parts import compare_parts
+from carbonrouter_core.replay.world import Prepared
+from carbonrouter_core.results.comparison import Comparison, Interval, compare
+from carbonrouter_core.results.parts import PartedTrace, compare_parts
 from carbonrouter_core.routing.policies import AS_SERVED, BASELINE, BOUND, OPTIMUM, POLICIES, policy
 from carbonrouter_core.scenario import Scenario
 from carbonrouter_core.store.find_trace import find_trace, parts_folder
-from carbonrouter_core.traces.schema import LONG_SESSION_TURNS
+from carbonrouter_core.traces.schema import LONG_SESSION_TURNS, Trace
 from carbonrouter_core.units import mass_scale
 from carbonrouter_core.words import notes
 
 DEFAULT_POLICIES = tuple(POLICIES)
+
+
+class Compared(Protocol):
+    """What the table reads of a Comparison, or of a PartedComparison.
+
+    The two name groups of sessions in their own ways, which is why these are of any type.
+    """
+
+    @property
+    def prepared(self) -> Prepared: ...
+    @property
+    def trace(self) -> Trace | PartedTrace: ...
+    @property
+    def warnings(self) -> tuple[str, ...]: ...
+    @property
+    def long_sessions(self) -> Any: ...
+    @property
+    def test_half(self) -> Any: ...
+    @property
+    def optimum_is_exact(self) -> bool: ...
+    @property
+    def optimum_label(self) -> str: ...
+    def figures(self, policy_id: str, sessions: Any = ...) -> dict[str, Any]: ...
+    def saving(self, policy_id: str, *, sessions: Any = ...) -> Interval: ...
+    def gap_closed_percent(self, policy_id: str) -> float | None: ...
 
 
 def add_to(commands: Any) -> None:
@@ -120,8 +146,8 @@ def _compare_parts(
     )
 
 
-def _table(comparison: Any, chosen: Sequence[str]) -> str:
-    """The figures of a Comparison, or of a PartedComparison, which has the same methods."""
+def _table(comparison: Compared, chosen: Sequence[str]) -> str:
+    """The figures as a table."""
     scenario, trace = comparison.prepared.scenario, comparison.trace
     figures_by_policy = {name: comparison.figures(name) for name in chosen}
     scale = mass_scale(max(figures["carbon_g"] for figures in figures_by_policy.values()))
@@ -160,7 +186,7 @@ def _table(comparison: Any, chosen: Sequence[str]) -> str:
     return "\n".join(lines).rstrip()
 
 
-def _optimum_line(comparison: Any, chosen: Sequence[str]) -> str:
+def _optimum_line(comparison: Compared, chosen: Sequence[str]) -> str:
     """What the hindsight optimum is, and how near to it each policy comes."""
     gaps_closed = [
         f"{name} {percent:.1f} %"

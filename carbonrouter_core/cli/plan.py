@@ -23,7 +23,7 @@ from carbonrouter_core.cli.output import print_json
 from carbonrouter_core.cli.own_catalog import catalog_from
 from carbonrouter_core.errors import InputError
 from carbonrouter_core.replay.executors import open_executor
-from carbonrouter_core.results.comparison import compare
+from carbonrouter_core.results.comparison import Comparison, compare
 from carbonrouter_core.routing.policies import BASELINE, ROUTER, STICKY
 from carbonrouter_core.studies import planning
 from carbonrouter_core.studies.sweep import Question, run_points
@@ -115,7 +115,9 @@ def _plan(options: argparse.Namespace) -> None:
         print(_table(result, options.year))
 
 
-def _write_schedule(path: Path, comparison: Any, loads: dict[str, planning.HourlyLoad]) -> None:
+def _write_schedule(
+    path: Path, comparison: Comparison, loads: dict[str, planning.HourlyLoad]
+) -> None:
     try:
         text = planning.schedule_csv(comparison, loads.values())
         path.write_text(text, encoding="utf-8", newline="")

@@ -5,6 +5,10 @@ joined by a space. An n-gram counts in column |h| mod 2^15 with the sign of h, i
 a signed 32-bit number, so that collisions cancel on average (Weinberger et al. 2009,
 arXiv:0902.2206). Same as scikit-learn's ``HashingVectorizer``.
 
+This is our own code since an import of chats reads gigabytes of text, and the online API a single
+prompt at a time: scikit-learn would be one more large library to install for this function alone,
+and makes a Python object of each n-gram, where this makes none.
+
 Texts are UTF-8. They are read without a copy, as pieces ``data[start:stop]`` of an array of bytes.
 """
 

@@ -1,7 +1,11 @@
 """Charts for the report as SVG: drawn here, so that a file holds all of them and needs nothing.
 
 Every chart is as wide as the text of an A4 page and less high than one, has a title, units on
-its axes and the same content as text, and is told apart without its colours.
+its axes and the same content as text, and can be read without its colours.
+
+This is our own code since the report must be one file that runs no script and is made without a
+browser. Plotly, which draws the app's charts, needs a script to show a chart or a browser to make
+a picture of it, and another drawing library would be installed for these few charts alone.
 """
 
 from __future__ import annotations

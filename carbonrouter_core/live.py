@@ -58,12 +58,34 @@ Intensity = Callable[[str, float], float]
 class LiveTurn:
     """A turn that asks for a place.
 
-    Give ``difficulty`` (logit) or the ``prompt`` itself, with the session's ``previous_prompt``
-    where there is one; text is read and not kept. ``history_tokens`` defaults to what the
-    router has seen of the session, ``max_tokens`` is the limit the client set on the output.
-    ``cached_tokens``: what backends report to hold of this history, by deployment, in place of
-    the cache model. ``context_tokens`` overrides what must fit (h + p + the larger of the
-    predicted output and ``max_tokens``).
+    Give ``difficulty`` or the ``prompt`` itself. Text is read and not kept.
+
+    Attributes
+    ----------
+    session
+        Id of the session.
+    start_s
+        When the turn starts, seconds since 1970-01-01 UTC.
+    new_prompt_tokens
+        Tokens that the prompt adds to the history.
+    user_region
+        The region of the user, from the scenario.
+    difficulty
+        Difficulty of the prompt in logits, instead of ``prompt``.
+    prompt
+        Text of the prompt, instead of ``difficulty``.
+    previous_prompt
+        Text of the session's prompt before it, if there is one.
+    history_tokens
+        Tokens of the history; what the router has seen of the session if left out.
+    max_tokens
+        The limit that the client set on the output.
+    cached_tokens
+        Tokens of this history that a backend reports to hold, by number of the deployment, in place
+        of the cache model.
+    context_tokens
+        What must fit in the context window; if left out, history, prompt, and the larger of the
+        predicted output and ``max_tokens``.
     """
 
     session: str
@@ -83,9 +105,31 @@ class LiveTurn:
 class Decision:
     """Where a turn goes, and why.
 
-    ``deployment`` is None where no model holds the context; ``p_back``, ``saving_g``,
-    ``rebuild_g`` and ``next_gain_g`` are the gate's figures (:mod:`.policies.gate`),
-    None where it was not asked.
+    Attributes
+    ----------
+    session
+        Id of the session.
+    deployment
+        Number of the deployment; None where no model holds the context.
+    model, gpu, region
+        What the deployment is; None with it.
+    reason
+        The reason in words.
+    cached_tokens
+        Tokens of the history that the deployment holds.
+    home
+        Number of the deployment that holds most of the history; None where none holds any.
+    missed_ceiling
+        Whether no candidate was within the latency ceiling.
+    p_back
+        Chance that the session comes back home, 0 to 1; None where the gate was not asked, as for
+        the figures below (:mod:`.policies.gate`).
+    saving_g
+        What the move saves at this turn, gCO2e.
+    rebuild_g
+        Carbon of rebuilding home's cache, gCO2e.
+    next_gain_g
+        What holding saves at the next turn, gCO2e.
     """
 
     session: str
@@ -104,10 +148,13 @@ class Decision:
     _seen: _Seen = field(repr=False, compare=False)
 
     def candidates(self) -> pd.DataFrame:
-        """One row a deployment, as the policy saw it (with the predicted output).
+        """Every deployment as the policy saw it, with the predicted output.
 
-        Carbon in g by part, latency in ms, predicted quality, and whether it was feasible or
-        why not.
+        Returns
+        -------
+        pandas.DataFrame
+            A row for each deployment: carbon in gCO2e by part, ``ttft_ms`` and ``latency_ms``,
+            predicted quality (0 to 1), whether it was feasible, and why not.
         """
         return self._seen.table()
 
@@ -353,7 +400,13 @@ class CarbonRouter:
             self._gather(known)
 
     def forget(self, session: str) -> None:
-        """Drop a session that has ended; an unknown one is no error."""
+        """Drop a session that has ended.
+
+        Parameters
+        ----------
+        session
+            Id of the session; an unknown one is no error.
+        """
         with self._lock:
             if isinstance(session, str) and session in self._sessions:
                 self._free.append(self._sessions.pop(session).row)

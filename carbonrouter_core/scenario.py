@@ -52,8 +52,18 @@ def _field(default: Any, meaning: str, unit: str = "", **limits: Any) -> Any:
 class Scenario:
     """All inputs of a run; the defaults are preset Paper (docs/design.md, section 9).
 
-    Making one checks each field by itself and raises :class:`ScenarioError` naming field and
-    range; whether the choices can be run together is checked where they meet the catalog.
+    Each field is checked by itself. Whether the choices can be run together is checked where they
+    meet the catalog.
+
+    Parameters
+    ----------
+    **fields
+        :data:`FIELDS` has the meaning, the unit and the limits of each.
+
+    Raises
+    ------
+    ScenarioError
+        If a value is out of range; the message names the field and the range.
     """
 
     name: str = _field("Paper", "name of the scenario", max_length=120)
@@ -138,7 +148,23 @@ class Scenario:
                 raise ScenarioError(f"pue_overrides of {region} is {pue}; a PUE is from 1 to 5.")
 
     def replace(self, /, **changes: Any) -> Scenario:
-        """A copy with ``changes``; an unknown field is a :class:`ScenarioError`."""
+        """A copy with other values.
+
+        Parameters
+        ----------
+        **changes
+            Values by field.
+
+        Returns
+        -------
+        Scenario
+            The other fields as they are.
+
+        Raises
+        ------
+        ScenarioError
+            If a field is unknown or a value is out of range.
+        """
         for name in changes:
             if name not in FIELDS:
                 raise ScenarioError(unknown("scenario field", name, FIELDS))
@@ -166,32 +192,105 @@ class Scenario:
         return dict(self.user_mix) or dict.fromkeys(self.regions, 1.0)
 
     def has(self, gpu: str, region: str) -> bool:
-        """Whether ``region`` offers GPU type ``gpu`` in this scenario."""
+        """Whether a region offers a GPU type in this scenario.
+
+        Parameters
+        ----------
+        gpu
+            Name of a GPU type.
+        region
+            Name of a region.
+
+        Returns
+        -------
+        bool
+            True if it does.
+        """
         return region in self.gpu_regions.get(gpu, self.regions)
 
     def to_dict(self) -> dict[str, Any]:
-        """Every input as plain JSON values."""
+        """Every input as plain JSON values.
+
+        Returns
+        -------
+        dict
+            Values by field.
+        """
         return {spec.name: plain(getattr(self, spec.name)) for spec in fields(self)}
 
     def to_json(self) -> str:
-        """Every input as JSON, in a fixed order."""
+        """Every input as JSON, in a fixed order.
+
+        Returns
+        -------
+        str
+            What :meth:`from_json` reads.
+        """
         return json.dumps(self.to_dict(), ensure_ascii=False)
 
     @classmethod
     def from_dict(cls, values: Any) -> Scenario:
-        """The scenario written by :meth:`to_dict`; fields left out take their default."""
+        """The scenario that :meth:`to_dict` wrote.
+
+        Parameters
+        ----------
+        values
+            Values by field; a field that is left out takes its default.
+
+        Returns
+        -------
+        Scenario
+            Equal to the one written.
+
+        Raises
+        ------
+        ScenarioError
+            If a field is unknown or a value is out of range.
+        """
         if not isinstance(values, dict):
             raise ScenarioError(NO_OBJECT)
         return cls().replace(**values)
 
     @classmethod
     def from_json(cls, text: str) -> Scenario:
-        """The scenario written by :meth:`to_json`."""
+        """The scenario that :meth:`to_json` wrote.
+
+        Parameters
+        ----------
+        text
+            JSON of a scenario; a field that is left out takes its default.
+
+        Returns
+        -------
+        Scenario
+            Equal to the one written.
+
+        Raises
+        ------
+        ScenarioError
+            If it is not JSON of an object, a field is unknown or a value is out of range.
+        """
         return cls.from_dict(cls.parse(text))
 
     @staticmethod
     def parse(text: str) -> dict[str, Any]:
-        """The fields that a scenario's JSON names, as they stand there; unchecked."""
+        """The fields that a scenario's JSON names, unchecked.
+
+        Parameters
+        ----------
+        text
+            JSON of a scenario.
+
+        Returns
+        -------
+        dict
+            Values by field, as they stand there.
+
+        Raises
+        ------
+        ScenarioError
+            If it is not JSON of an object, or names a field twice.
+        """
         try:
             values = json.loads(text, object_pairs_hook=_named_once)
         except (ValueError, RecursionError) as error:
@@ -207,7 +306,18 @@ class Scenario:
         return hashlib.sha256(json.dumps(values).encode()).hexdigest()
 
     def differences(self, other: Scenario) -> dict[str, tuple[Any, Any]]:
-        """Fields (the name apart) in which this differs from ``other``: (other's, this one's)."""
+        """The fields in which this scenario differs from another, the name apart.
+
+        Parameters
+        ----------
+        other
+            The scenario to compare with.
+
+        Returns
+        -------
+        dict
+            The other's value and this one's, by field.
+        """
         mine, theirs = self.to_dict(), other.to_dict()
         return {
             name: (theirs[name], mine[name])
@@ -347,7 +457,23 @@ PRESETS: Mapping[str, Scenario] = MappingProxyType(
 
 
 def preset(name: str) -> Scenario:
-    """The preset ``name``, however it is written ("prompt-cache", "Prompt cache")."""
+    """A preset by its name.
+
+    Parameters
+    ----------
+    name
+        A name of :data:`PRESETS`, in any spelling: "prompt-cache", "Prompt cache".
+
+    Returns
+    -------
+    Scenario
+        The preset.
+
+    Raises
+    ------
+    ScenarioError
+        If there is no such preset; the message names the nearest.
+    """
     for known, scenario in PRESETS.items():
         if name.casefold().replace("-", " ").replace("_", " ") == known.casefold().replace(
             "-", " "

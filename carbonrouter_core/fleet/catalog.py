@@ -168,7 +168,23 @@ class OwnEntry(NamedTuple):
 
 @dataclass(frozen=True)
 class Catalog:
-    """All that a scenario can choose from, by name, in table order."""
+    """All that a scenario can choose from, in table order.
+
+    Attributes
+    ----------
+    models
+        Models by name.
+    gpus
+        GPU types by name.
+    regions
+        Regions by name.
+    energy
+        Energy and time by model and GPU type: in J and ms per token, by batch.
+    rtt_ms
+        Round-trip time in ms by region of the user and region that serves.
+    rtt_basis
+        How each round-trip time was obtained.
+    """
 
     models: Mapping[str, Model]
     gpus: Mapping[str, Gpu]

@@ -40,11 +40,29 @@ def process_pool(workers: int, idle_s: float | None = None) -> ProcessPoolExecut
 def open_executor(
     workers: int | None = None, cluster: str | None = None, timeout_s: float = CONNECT_S
 ) -> Iterator[Executor]:
-    """An executor of ``workers`` local processes (one a core if left out), or of a cluster.
+    """Processes of this machine, or of a cluster, for the length of a ``with`` block.
 
-    ``cluster``: address of a running Dask scheduler, ``tcp://host:8786``; its workers need this
-    package (``pip install -e .``) and the folder that holds the traces. Leaving the block ends
-    the processes at once; what has not begun is cancelled.
+    At the end of the block local processes stop at once, and what has not begun is cancelled.
+
+    Parameters
+    ----------
+    workers
+        How many local processes, 1 to 256; one for each core if left out.
+    cluster
+        Address of a running Dask scheduler, such as ``tcp://host:8786``, instead of local
+        processes. Its workers need this package and the folder that holds the traces.
+    timeout_s
+        Seconds that the scheduler may take to answer.
+
+    Yields
+    ------
+    concurrent.futures.Executor
+        For :func:`run_points` and for traces in parts.
+
+    Raises
+    ------
+    InputError
+        If the number of workers is out of range, or no scheduler answers.
     """
     if cluster is not None:
         with _cluster(cluster, timeout_s) as executor:

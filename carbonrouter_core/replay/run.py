@@ -20,13 +20,25 @@ SEEDS_SHARE = 0.2
 
 @dataclass(frozen=True)
 class Run:
-    """One policy's decisions on a prepared scenario, and what they come to."""
+    """One policy's decisions on a prepared scenario, with what they cost.
+
+    Attributes
+    ----------
+    policy
+        The policy.
+    decisions
+        Deployment, reason and cached tokens of each turn, columns of shape (turns,).
+    charges
+        Carbon in gCO2e, energy in kWh, times in ms and predicted quality, columns of shape
+        (turns,).
+    notes
+        What the reader must know of this run, in sentences.
+    """
 
     policy: Policy
     decisions: Decisions
     charges: Charges
     notes: tuple[str, ...] = ()
-    """What the reader must know of this run, in sentences."""
 
 
 def run_policy(prepared: Prepared, policy_id: str, progress: Progress = nobody_listens) -> Run:

@@ -40,9 +40,33 @@ RULE_FIELDS = ("copies", "idle_s", "quality_floor", "gate_threshold")
 class Prepared:
     """A scenario made ready to run: what does not depend on the policy.
 
-    ``intensity``: g/kWh at the start of each turn, shape (turns, regions): what is charged.
-    ``known``: what policies see of it (scenario field intensity_knowledge); None: all of it.
-    ``intensity_sources``: where the intensity of each region comes from.
+    Attributes
+    ----------
+    scenario
+        All inputs.
+    placed
+        The trace with times, user regions and difficulty.
+    deployments
+        The deployments, in their order.
+    series
+        Carbon intensity of each region.
+    intensity
+        What is charged: gCO2e/kWh at the start of each turn, shape (turns, regions).
+    training
+        What policies learned from the training half.
+    rules
+        What compiled code needs of the scenario.
+    k
+        Slope of the item response model.
+    fair_floors
+        Quality floor of each user region, shape (user regions,), by id of each policy that raises
+        it.
+    known
+        What policies know of ``intensity``, the same shape; None if they know all of it.
+    intensity_sources
+        Where the intensity of each region comes from.
+    intensity_notes
+        What the reader must know of it, in sentences.
     """
 
     scenario: Scenario
@@ -54,23 +78,60 @@ class Prepared:
     rules: Rules
     k: float
     fair_floors: Mapping[str, np.ndarray] = field(default_factory=dict)
-    """Quality floor of each user region, shape (U,), under each policy that raises it."""
     known: np.ndarray | None = None
     intensity_sources: tuple[IntensitySource, ...] = ()
     intensity_notes: tuple[str, ...] = ()
 
     def floors_of(self, policy_id: str) -> np.ndarray:
-        """Quality floor of each user region under a policy, shape (U,)."""
+        """Quality floors under a policy.
+
+        Parameters
+        ----------
+        policy_id
+            Id of a policy.
+
+        Returns
+        -------
+        numpy.ndarray
+            The floor of each user region, 0 to 1, shape (user regions,).
+        """
         everywhere = np.full(len(self.placed.user_regions), self.scenario.quality_floor)
         return self.fair_floors.get(policy_id, everywhere)
 
     def rules_for(self, policy_id: str) -> Rules:
-        """What the scenario lays down for a policy's decisions."""
+        """What the scenario lays down for a policy's decisions.
+
+        Parameters
+        ----------
+        policy_id
+            Id of a policy.
+
+        Returns
+        -------
+        Rules
+            For compiled code.
+        """
         floors = self.fair_floors.get(policy_id)
         return self.rules if floors is None else with_floors(self.rules, floors, self.k)
 
     def under(self, **changes: Any) -> Prepared:
-        """This world with other values of some :data:`RULE_FIELDS`, without preparing it again."""
+        """The same world with other rules, without preparing it again.
+
+        Parameters
+        ----------
+        **changes
+            Values of fields among :data:`RULE_FIELDS`.
+
+        Returns
+        -------
+        Prepared
+            With the changed scenario.
+
+        Raises
+        ------
+        ScenarioError
+            If another field is named, or a value is out of range.
+        """
         for name in changes:
             if name not in RULE_FIELDS:
                 raise ScenarioError(unknown("rule", name, RULE_FIELDS))
@@ -90,16 +151,36 @@ class Prepared:
         return self.intensity if self.known is None else self.known
 
     def intensity_seen_by(self, policy: Policy) -> np.ndarray:
-        """What ``policy`` decides with, g/kWh, shape (turns, regions).
+        """The carbon intensity that a policy decides with.
 
-        A policy that knows the future knows the grid too: it bounds what could have been.
+        A policy that knows the future knows the grid too: it says what was possible.
+
+        Parameters
+        ----------
+        policy
+            The policy.
+
+        Returns
+        -------
+        numpy.ndarray
+            gCO2e/kWh, shape (turns, regions).
         """
         return self.intensity if policy.knows_output else self.known_intensity
 
     def estimated_share(self, turns: np.ndarray, region: np.ndarray) -> np.ndarray:
-        """Share of estimated source hours at ``turns`` in the ``region`` of each; NaN: not said.
+        """Share of carbon intensity that its source had estimated.
 
-        ``turns``: row numbers in the trace; ``region``: numbers of regions, of the same shape.
+        Parameters
+        ----------
+        turns
+            Row numbers in the trace, shape (n,).
+        region
+            Number of a region for each, shape (n,).
+
+        Returns
+        -------
+        numpy.ndarray
+            0 to 1, shape (n,); NaN where the source does not say.
         """
         time_s = self.scenario.window_start_s + self.placed.start_s[turns]
         share = np.empty(len(turns))
@@ -109,7 +190,20 @@ class Prepared:
         return share
 
     def between(self, first: int, end: int) -> Prepared:
-        """The same for the sessions from number ``first`` up to ``end``; its columns are views."""
+        """The same for some of the sessions, by number; the columns are views.
+
+        Parameters
+        ----------
+        first
+            Number of the first session.
+        end
+            Number after the last one.
+
+        Returns
+        -------
+        Prepared
+            With these sessions only.
+        """
         placed = self.placed
         rows = slice(int(placed.trace.offsets[first]), int(placed.trace.offsets[end]))
         part = replace(

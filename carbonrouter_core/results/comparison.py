@@ -65,7 +65,15 @@ LENGTH_BUCKETS = (
 
 
 class Interval(NamedTuple):
-    """A saving in percent with its 95 % bootstrap interval; None where it means nothing."""
+    """A saving with its 95 % bootstrap interval over sessions.
+
+    Attributes
+    ----------
+    value_percent
+        The saving in percent; None if the baseline emitted nothing.
+    low_percent, high_percent
+        The ends of the interval, in percent; None for fewer than two sessions.
+    """
 
     value_percent: float | None
     low_percent: float | None
@@ -124,7 +132,15 @@ class SideBySide:
 class Comparison(SideBySide):
     """Policies side by side on one scenario.
 
-    A notebook shows it as a table of :meth:`overview`.
+    A notebook shows it as a table of :meth:`overview`. Every method that takes a policy id needs
+    this policy among ``runs``.
+
+    Attributes
+    ----------
+    prepared
+        What all policies share: the placed trace, deployments and intensity.
+    runs
+        Decisions and charges by policy id.
     """
 
     prepared: Prepared
@@ -164,14 +180,35 @@ class Comparison(SideBySide):
         return ~self.trace.in_training
 
     def session_carbon_g(self, policy_id: str) -> np.ndarray:
-        """Carbon of each session under a policy, shape (sessions,)."""
+        """Carbon of each session under a policy.
+
+        Parameters
+        ----------
+        policy_id
+            A policy of the comparison.
+
+        Returns
+        -------
+        numpy.ndarray
+            gCO2e, shape (sessions,).
+        """
         carbon_g = self.runs[policy_id].charges.carbon_g
         return np.bincount(self.trace.session_index, carbon_g, self.trace.n_sessions)
 
     def objective_g(self, policy_id: str, sessions: np.ndarray | None = None) -> float:
         """What policies minimise: carbon, with embodied carbon if the scenario says so.
 
-        Of all sessions or those where ``sessions`` is true.
+        Parameters
+        ----------
+        policy_id
+            A policy of the comparison.
+        sessions
+            Which sessions count, booleans of shape (sessions,); all if left out.
+
+        Returns
+        -------
+        float
+            gCO2e of all these sessions.
         """
         charges = self.runs[policy_id].charges
         grams = charges.carbon_g + charges.embodied_g * self.prepared.scenario.embodied
@@ -182,11 +219,23 @@ class Comparison(SideBySide):
     def gap_closed_percent(
         self, policy_id: str, sessions: np.ndarray | None = None
     ) -> float | None:
-        """How far a policy gets from FairCarbon's objective to the hindsight optimum's, in percent.
+        """How far a policy gets from FairCarbon's objective to the hindsight optimum's.
 
-        Negative where it does worse than FairCarbon; None where one of the two was not run, or
-        nothing is to be gained. Where the optimum is only the best found
-        (:attr:`optimum_is_exact`), a proven one would make it smaller.
+        Where the optimum is only the best found (:attr:`optimum_is_exact`), a proven one would make
+        it smaller.
+
+        Parameters
+        ----------
+        policy_id
+            A policy of the comparison.
+        sessions
+            Which sessions count, booleans of shape (sessions,); all if left out.
+
+        Returns
+        -------
+        float or None
+            Percent; negative where the policy does worse than FairCarbon; None where FairCarbon or
+            the optimum was not run, or nothing is to be gained.
         """
         if BASELINE not in self.runs or OPTIMUM not in self.runs:
             return None
@@ -194,9 +243,20 @@ class Comparison(SideBySide):
         return gap_closed_percent(*(self.objective_g(name, sessions) for name in names))
 
     def figures(self, policy_id: str, sessions: np.ndarray | None = None) -> dict[str, Any]:
-        """The :data:`FIGURES` of a policy, of all sessions or those where ``sessions`` is true.
+        """The headline figures of a policy.
 
-        A figure that means nothing (a mean of no turns) is None.
+        Parameters
+        ----------
+        policy_id
+            A policy of the comparison.
+        sessions
+            Which sessions count, booleans of shape (sessions,); all if left out.
+
+        Returns
+        -------
+        dict
+            A value for each of :data:`FIGURES`, which has the units. A figure that means nothing (a
+            mean of no turns) is None.
         """
         baseline_g = None
         if BASELINE in self.runs:
@@ -204,7 +264,20 @@ class Comparison(SideBySide):
         return figures_of(self.totals(policy_id, sessions), baseline_g)
 
     def totals(self, policy_id: str, sessions: np.ndarray | None = None) -> Totals:
-        """What :meth:`figures` of the same arguments are made of."""
+        """The sums that :meth:`figures` of the same arguments are made of.
+
+        Parameters
+        ----------
+        policy_id
+            A policy of the comparison.
+        sessions
+            Which sessions count, booleans of shape (sessions,); all if left out.
+
+        Returns
+        -------
+        Totals
+            Sums over turns; those of other sessions can be added.
+        """
         trace, run = self.trace, self.runs[policy_id]
         rows = self._rows(sessions)
         served = run.decisions.served[rows]
@@ -248,10 +321,21 @@ class Comparison(SideBySide):
         return ALL if sessions is None else sessions[self.trace.session_index]
 
     def fairness(self, policy_id: str, sessions: np.ndarray | None = None) -> pd.DataFrame:
-        """One row a user region that has turns: the floor its turns had, and means of its turns.
+        """How a policy serves each user region; the gaps between them are among :meth:`figures`.
 
-        Of all sessions or those where ``sessions`` is true; a mean of no served turn is NaN.
-        Their gaps and Jain indices are among :meth:`figures`.
+        Parameters
+        ----------
+        policy_id
+            A policy of the comparison.
+        sessions
+            Which sessions count, booleans of shape (sessions,); all if left out.
+
+        Returns
+        -------
+        pandas.DataFrame
+            A row for each user region that has turns: its quality floor, its turns and unserved
+            turns, and the means of predicted quality (0 to 1), ``ttft_ms`` and ``latency_ms`` over
+            its served turns, NaN if there are none.
         """
         prepared, run = self.prepared, self.runs[policy_id]
         names = prepared.placed.user_regions
@@ -332,7 +416,18 @@ class Comparison(SideBySide):
         return pd.DataFrame.from_dict(rows, orient="index", dtype=float)
 
     def moved(self, policy_id: str) -> np.ndarray:
-        """Which turns were served away from the deployment of the last served turn, (turns,)."""
+        """Which turns were served by another deployment than the last served turn of the session.
+
+        Parameters
+        ----------
+        policy_id
+            A policy of the comparison.
+
+        Returns
+        -------
+        numpy.ndarray
+            Booleans, shape (turns,).
+        """
         return self._from(policy_id) >= 0
 
     def _from(self, policy_id: str) -> np.ndarray:
@@ -353,14 +448,43 @@ class Comparison(SideBySide):
         baseline: str = BASELINE,
         sessions: np.ndarray | None = None,
     ) -> Interval:
-        """Saving of a policy against another over ``sessions`` (a mask; all if left out)."""
+        """Saving of a policy against another.
+
+        Parameters
+        ----------
+        policy_id
+            The policy that saves.
+        baseline
+            The policy that it is compared with.
+        sessions
+            Which sessions count, booleans of shape (sessions,); all if left out.
+
+        Returns
+        -------
+        Interval
+            Percent, with its 95 % bootstrap interval over these sessions.
+        """
         chosen = slice(None) if sessions is None else sessions
         return bootstrap_saving(
             self.session_carbon_g(policy_id)[chosen], self.session_carbon_g(baseline)[chosen]
         )
 
     def saving_by_length(self, policy_id: str, baseline: str = BASELINE) -> pd.DataFrame:
-        """One row for each class of session length that has sessions."""
+        """Saving of a policy against another by the number of turns of a session.
+
+        Parameters
+        ----------
+        policy_id
+            The policy that saves.
+        baseline
+            The policy that it is compared with.
+
+        Returns
+        -------
+        pandas.DataFrame
+            A row for each class of session length that has sessions: how many, their turns, the
+            saving in percent with its interval, and their share (0 to 1) of the baseline's carbon.
+        """
         turns = self.trace.session_turns
         whole_g = self.session_carbon_g(baseline)
         rows = []
@@ -381,7 +505,15 @@ class Comparison(SideBySide):
         return pd.DataFrame(rows)
 
     def sites(self) -> pd.DataFrame:
-        """One row a region: where it is, its PUE, its mean intensity over the window."""
+        """The regions of the scenario.
+
+        Returns
+        -------
+        pandas.DataFrame
+            A row for each region: city, zone, coordinates in degrees, PUE and whether it is
+            assumed, mean intensity over the window in gCO2e/kWh, and the share (0 to 1) of it that
+            the source had estimated.
+        """
         scenario, deployments = self.prepared.scenario, self.prepared.deployments
         hours_s = np.arange(scenario.window_start_s, scenario.window_end_s, 3600)
         return pd.DataFrame(
@@ -404,7 +536,19 @@ class Comparison(SideBySide):
         )
 
     def traffic(self, policy_id: str) -> pd.DataFrame:
-        """One row a region: turns served there, their carbon and energy."""
+        """What each region serves under a policy.
+
+        Parameters
+        ----------
+        policy_id
+            A policy of the comparison.
+
+        Returns
+        -------
+        pandas.DataFrame
+            A row for each region: its turns, their carbon in gCO2e and their energy in kWh with
+            PUE.
+        """
         run, deployments = self.runs[policy_id], self.prepared.deployments
         served = run.decisions.served
         region = deployments.fleet.region[run.decisions.deployment[served]]
@@ -419,7 +563,18 @@ class Comparison(SideBySide):
         )
 
     def region_moves(self, policy_id: str) -> pd.DataFrame:
-        """One row for each pair of regions that sessions moved between, most moves first."""
+        """The moves of sessions between regions.
+
+        Parameters
+        ----------
+        policy_id
+            A policy of the comparison.
+
+        Returns
+        -------
+        pandas.DataFrame
+            A row for each pair of regions, most moves first: how many, and the tokens recomputed.
+        """
         run, deployments = self.runs[policy_id], self.prepared.deployments
         before = self._from(policy_id)
         moved = before >= 0
@@ -439,7 +594,19 @@ class Comparison(SideBySide):
         return grouped.sort_values("moves", ascending=False, ignore_index=True)
 
     def move_kinds(self, policy_id: str) -> dict[str, int]:
-        """How many moves changed the model, the GPU type only, and the region only."""
+        """What changed in the moves of a policy.
+
+        Parameters
+        ----------
+        policy_id
+            A policy of the comparison.
+
+        Returns
+        -------
+        dict
+            Moves that changed the ``model``, the ``gpu`` but not the model, the ``region_only``;
+            and all moves ``with_region``, which changed the region whatever else they changed.
+        """
         fleet = self.prepared.deployments.fleet
         before = self._from(policy_id)
         moved = before >= 0
@@ -456,12 +623,30 @@ class Comparison(SideBySide):
         }
 
     def same_energy_at_mean_intensity_g(self, policy_id: str) -> float:
-        """Carbon of the same kWh at the average intensity of the chosen zones in the window."""
+        """Carbon of a policy's energy at the mean intensity of the regions over the window.
+
+        Parameters
+        ----------
+        policy_id
+            A policy of the comparison.
+
+        Returns
+        -------
+        float
+            gCO2e.
+        """
         mean = self.sites()["mean_intensity_g_per_kwh"].mean()
         return float(self.runs[policy_id].charges.energy_kwh.sum() * mean)
 
     def to_dict(self) -> dict[str, Any]:
-        """All figures as plain JSON values: what the command line prints."""
+        """All figures, as the command line prints them.
+
+        Returns
+        -------
+        dict
+            Scenario, trace, sources of intensity, figures by policy, and warnings: plain JSON
+            values.
+        """
         policies = {}
         for name in self.runs:
             policies[name] = self.figures(name) | {

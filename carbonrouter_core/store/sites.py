@@ -41,12 +41,26 @@ MAX_NAME = 80
 def load_catalog(
     models: Path | None = None, gpus: Path | None = None, energy_points: Path | None = None
 ) -> Catalog:
-    """The built-in catalog with the user's sites, models, GPU types and energy points behind it.
+    """The built-in catalog with the user's sites, models, GPU types and energy points after it.
 
-    Those are the stored ones and, given as CSV files, any others (docs/own-catalog.md). A row of
-    a file takes the place of a stored entry of its name.
+    The user's are those in the store and those in CSV files given here (docs/own-catalog.md). A row
+    of a file replaces a stored entry of the same name.
 
-    Raises :class:`CatalogError` naming file and line where a table is wrong.
+    Parameters
+    ----------
+    models, gpus, energy_points
+        CSV files with the columns of ``data/models.csv``, ``data/gpus.csv`` and
+        ``data/energy_points.csv``.
+
+    Returns
+    -------
+    Catalog
+        All that a scenario can choose from.
+
+    Raises
+    ------
+    CatalogError
+        If a table is wrong; the message names file and line.
     """
     catalog = _stored_catalog(own_sites(), stored_entries())
     if not (models or gpus or energy_points):

@@ -21,18 +21,48 @@ from carbonrouter_core.words.names import unknown
 
 @dataclass(frozen=True)
 class Point:
-    """One thing to run: a scenario, with measured factors as they are or scaled."""
+    """A point of a study: a scenario, with measured factors as they are or scaled.
+
+    Attributes
+    ----------
+    scenario
+        The inputs of the run.
+    factors
+        What measured figures are multiplied by; as measured if left out.
+    """
 
     scenario: Scenario
     factors: Factors = AS_MEASURED
 
     def to_dict(self) -> dict[str, Any]:
-        """Scenario and factors as plain JSON values."""
+        """Scenario and factors as plain JSON values.
+
+        Returns
+        -------
+        dict
+            What :meth:`from_dict` reads.
+        """
         return {"scenario": self.scenario.to_dict(), "factors": self.factors.to_dict()}
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Point:
-        """The point written by :meth:`to_dict`."""
+        """The point that :meth:`to_dict` wrote.
+
+        Parameters
+        ----------
+        values
+            A result of :meth:`to_dict`.
+
+        Returns
+        -------
+        Point
+            Equal to the one written.
+
+        Raises
+        ------
+        ScenarioError
+            If a field of the scenario is unknown or out of range.
+        """
         return cls(Scenario.from_dict(values["scenario"]), Factors(**values["factors"]))
 
 

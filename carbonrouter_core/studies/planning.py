@@ -49,9 +49,22 @@ SCHEDULE_COLUMNS: Mapping[str, tuple[str, str]] = {
 class HourlyLoad:
     """What a policy has each region draw in each hour of the window and of its tail.
 
-    ``start_s``: epoch seconds of each hour, UTC, shape (hours,); the others, shape
-    (regions, hours). Scaled by :meth:`times`, so turns need not be whole. ``days``: of the
-    window, in which the conversations began; totals are divided by it.
+    Attributes
+    ----------
+    policy_id
+        The policy.
+    regions
+        Names of the regions.
+    start_s
+        Start of each hour, seconds since 1970-01-01 UTC, shape (hours,).
+    turns
+        Turns that start in the hour, shape (regions, hours); not whole after :meth:`times`.
+    energy_kwh
+        Their energy in kWh with PUE, shape (regions, hours).
+    carbon_g
+        Their carbon in gCO2e, shape (regions, hours).
+    days
+        Length of the window, in which the conversations began. Totals are divided by it.
     """
 
     policy_id: str
@@ -63,7 +76,18 @@ class HourlyLoad:
     days: float
 
     def times(self, factor: float) -> HourlyLoad:
-        """The load of ``factor`` times the conversations, spread as these are."""
+        """The load of more or fewer conversations, spread over regions and hours as these are.
+
+        Parameters
+        ----------
+        factor
+            What turns, energy and carbon are multiplied by.
+
+        Returns
+        -------
+        HourlyLoad
+            The same hours.
+        """
         return replace(
             self,
             turns=self.turns * factor,
@@ -72,12 +96,18 @@ class HourlyLoad:
         )
 
     def by_region(self) -> pd.DataFrame:
-        """One row a region: energy and carbon a day, mean power, and when it draws most.
+        """Energy and carbon a day of each region, its mean power, and when it draws most.
 
-        ``peak_kw`` is of the one hour ``peak_hour_utc``, ``typical_peak_kw`` of the hour of the
-        typical day that ``typical_peak_hour_utc`` begins (0 to 23); no hour where a region draws
-        nothing. The peak of a small trace scaled up is more than many more conversations would
-        draw at once, since those that happen to meet in it are scaled too; the typical day is not.
+        The peak of a small trace that is scaled up is too high: conversations that happen to meet
+        in one hour are scaled too. The peak of the typical day does not have this error.
+
+        Returns
+        -------
+        pandas.DataFrame
+            A row for each region. ``energy_kwh_per_day``, ``carbon_g_per_day`` (gCO2e) and
+            ``mean_kw``; ``peak_kw`` of the one hour that begins at ``peak_hour_utc``;
+            ``typical_peak_kw`` of the hour of the typical day that begins at
+            ``typical_peak_hour_utc`` (0 to 23). The hours are missing where a region draws nothing.
         """
         day_kwh = self.energy_kwh.sum(axis=1) / self.days
         typical_kw = self.typical_day(self.energy_kwh)
@@ -99,10 +129,20 @@ class HourlyLoad:
         )
 
     def typical_day(self, values: np.ndarray) -> np.ndarray:
-        """``values`` (regions, hours) of a day by hour of the day in UTC, shape (regions, 24).
+        """Sums by hour of the day, divided by the days of the window.
 
-        It adds up to the total a day: what is drawn after the window by conversations that began
-        in it counts in its hour of the day, as it would where days follow each other.
+        They add up to the total a day. Conversations may go on after the window; their turns count
+        in their hour of the day.
+
+        Parameters
+        ----------
+        values
+            A value for each hour, shape (regions, hours), such as ``energy_kwh``.
+
+        Returns
+        -------
+        numpy.ndarray
+            In the unit of ``values``, shape (regions, 24), by hour in UTC.
         """
         hour = (self.start_s // S_PER_HOUR % HOURS_PER_DAY).astype(np.int64)
         total = np.zeros((len(self.regions), HOURS_PER_DAY))

@@ -55,10 +55,25 @@ class WorkersLostError(InputError):
 
 @dataclass(frozen=True)
 class Question:
-    """What is asked of every point.
+    """What is asked of every point of a study.
 
-    ``half``: the sessions that figures are of, "test" (nothing was learned from them) or "all";
-    ``sample``: how many sessions, drawn with ``sample_seed``, stand for the trace (None: all).
+    Attributes
+    ----------
+    policies
+        Ids of the policies to run.
+    baseline
+        Id of the policy that savings are against.
+    half
+        The sessions that figures are of: "test" (nothing was learned from them) or "all".
+    sample
+        How many sessions stand for the trace; all if None.
+    sample_seed
+        Seed that these sessions are drawn with.
+
+    Raises
+    ------
+    InputError
+        If a policy is unknown, ``half`` is another word, or ``sample`` is below 2.
     """
 
     policies: tuple[str, ...] = (ROUTER, BASELINE)
@@ -79,9 +94,18 @@ class Question:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came of one point: figures and savings by policy, or why it could not run.
+    """The result of one point.
 
-    ``savings``: in percent of the baseline with the bootstrap interval over sessions.
+    Attributes
+    ----------
+    point
+        The point.
+    figures
+        The figures of each policy, by id, as :meth:`Comparison.figures`.
+    savings
+        The saving of each policy in percent of the baseline, by id, with its bootstrap interval.
+    error
+        Why the point could not run; empty if it ran.
     """
 
     point: Point
@@ -90,13 +114,30 @@ class Outcome:
     error: str = ""
 
     def to_json(self) -> str:
-        """The outcome as JSON; reads back equal, to the bit."""
+        """The outcome as JSON.
+
+        Returns
+        -------
+        str
+            What :meth:`from_json` reads, equal to the bit.
+        """
         values = {"point": self.point.to_dict(), "figures": self.figures, "error": self.error}
         return json.dumps(values | {"savings": self.savings}, ensure_ascii=False)
 
     @classmethod
     def from_json(cls, text: str) -> Outcome:
-        """The outcome written by :meth:`to_json`."""
+        """The outcome that :meth:`to_json` wrote.
+
+        Parameters
+        ----------
+        text
+            JSON of an outcome.
+
+        Returns
+        -------
+        Outcome
+            Equal to the one written.
+        """
         values = json.loads(text)
         savings = {name: Interval(*three) for name, three in values["savings"].items()}
         point = Point.from_dict(values["point"])
@@ -105,7 +146,20 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Axis:
-    """One swept input and its values; ``input``: an id of :data:`~.sweep_inputs.SWEEP_INPUTS`."""
+    """One input of a sweep, with its values.
+
+    Attributes
+    ----------
+    input
+        Id from :data:`SWEEP_INPUTS`, which has the units.
+    values
+        The values, each once.
+
+    Raises
+    ------
+    InputError
+        If the input is unknown, or a value is missing or stands twice.
+    """
 
     input: str
     values: tuple[Any, ...]
@@ -120,7 +174,22 @@ class Axis:
 
 @dataclass(frozen=True)
 class Sweep:
-    """A base scenario, one or two swept inputs with their values, and what is asked."""
+    """A base scenario, one or two inputs to vary, and what is asked of every point.
+
+    Attributes
+    ----------
+    base
+        The scenario; what is not varied is as here.
+    axes
+        One or two different inputs with their values.
+    question
+        Policies, baseline and sessions.
+
+    Raises
+    ------
+    InputError
+        If there are no axes or more than two, or more than :data:`MAX_POINTS` points.
+    """
 
     base: Scenario
     axes: tuple[Axis, ...]
@@ -137,11 +206,28 @@ class Sweep:
         return int(np.prod([len(axis.values) for axis in self.axes]))
 
     def settings(self) -> list[tuple[Any, ...]]:
-        """The values of each point, in the order of :meth:`points`: the last axis runs first."""
+        """The values of each point.
+
+        Returns
+        -------
+        list of tuple
+            A value for each axis, in the order of :meth:`points`: the last axis varies fastest.
+        """
         return list(product(*(axis.values for axis in self.axes)))
 
     def points(self) -> list[Point]:
-        """The points; a value out of range is a :class:`ScenarioError` before anything runs."""
+        """The points of the sweep.
+
+        Returns
+        -------
+        list of Point
+            One for each of :meth:`settings`.
+
+        Raises
+        ------
+        ScenarioError
+            If a value is out of range.
+        """
         points = []
         for values in self.settings():
             point = Point(self.base)

@@ -66,18 +66,37 @@ def session_key(session_id: str) -> int:
 
 @dataclass(frozen=True)
 class Trace:
-    """Sessions of turns in columnar form; the rows of a session stand together, in order.
+    """Sessions of turns as columns; the rows of a session stand together, in order.
 
-    ``offsets`` has one entry a session and one more: session ``i`` is the rows
-    ``offsets[i]`` to ``offsets[i + 1]``. Token arrays are int64, one entry a turn.
-    ``t_s`` (seconds since the start of the session), ``start_s`` (seconds since the start
-    of the scenario's window), ``user_region`` and ``difficulty`` are there where the
-    trace brings them; what it does not bring is drawn when the trace is placed in time.
-    ``start_utc_s`` (seconds since 1970-01-01 UTC) is there where a log has dates: the window
-    must then cover them. A user region that is not known is None, a difficulty NaN.
+    What a trace does not have is drawn when it is placed in time.
 
-    Where a log says how it was served: ``cached_tokens_observed`` (int64, -1: not said),
-    ``served_model`` and ``served_region`` (None: not said), by the log's own names.
+    Attributes
+    ----------
+    name
+        Name of the trace.
+    session_ids
+        Id of each session.
+    offsets
+        Session ``i`` is the rows ``offsets[i]`` to ``offsets[i + 1]``; shape (sessions + 1,).
+    new_prompt_tokens, output_tokens, history_tokens
+        Tokens of each turn, int64, shape (turns,).
+    t_s
+        Seconds since the start of the session, shape (turns,).
+    start_s
+        Seconds since the start of the scenario's window, shape (turns,).
+    user_region
+        Region of the user of each turn; None where it is not known.
+    difficulty
+        Difficulty of each prompt in logits, shape (turns,); NaN where it is not known.
+    start_utc_s
+        Seconds since 1970-01-01 UTC, shape (turns,), of a log with dates. The window must cover
+        them.
+    cached_tokens_observed
+        Cached tokens that the log reports, int64, shape (turns,); -1 where it reports none.
+    served_model, served_region
+        What served each turn, by the log's own names; None where it does not say.
+    difficulty_source
+        Where the difficulty comes from, in words.
     """
 
     name: str
@@ -138,7 +157,20 @@ class Trace:
         return self._digests[:, -1] % 2 == 0
 
     def between(self, first: int, end: int) -> Trace:
-        """The sessions from number ``first`` up to ``end``; its columns are views."""
+        """Some of the sessions, by number; the columns are views.
+
+        Parameters
+        ----------
+        first
+            Number of the first session.
+        end
+            Number after the last one.
+
+        Returns
+        -------
+        Trace
+            These sessions.
+        """
         rows = slice(int(self.offsets[first]), int(self.offsets[end]))
 
         def cut(column: Any) -> Any:
@@ -152,7 +184,18 @@ class Trace:
         )
 
     def subset(self, sessions: np.ndarray) -> Trace:
-        """The trace of those sessions for which ``sessions``, bool (sessions,), is true."""
+        """Some of the sessions, by a mask.
+
+        Parameters
+        ----------
+        sessions
+            Which sessions, booleans of shape (sessions,).
+
+        Returns
+        -------
+        Trace
+            These sessions.
+        """
         rows = np.repeat(sessions, self.session_turns)
 
         def selected(column: Any) -> Any:

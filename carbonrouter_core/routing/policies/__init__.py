@@ -27,44 +27,69 @@ from carbonrouter_core.words.names import unknown
 
 @dataclass(frozen=True)
 class Policy:
-    """A routing policy: how it is called, what it does, and what it is told."""
+    """A routing policy: what it is called, what it does, and what it knows.
+
+    Attributes
+    ----------
+    id
+        Its name in scenarios, links and files.
+    choose
+        The compiled rule (see :func:`_dispatch`); None where nothing is decided.
+    label
+        The name in lists and charts.
+    rule
+        What it does, in a few words.
+    colour, dark_colour
+        Its colour on a light and on a dark ground; :mod:`carbonrouter_core.report.colours` says how
+        colours are chosen.
+    short
+        The name where there is little room; the label if left out.
+    in_text
+        The name within a sentence; the label if left out.
+    knows_output
+        It knows the true output length, not the predicted one.
+    free_history
+        It finds the whole history cached everywhere, and is charged so.
+    knows_future
+        It knows the whole session beforehand; :mod:`.optimum` solves it, not turn by turn.
+    asks_gate
+        It holds a session where it is by the scenario's ``gate_threshold`` (:mod:`.gate`).
+    looks_ahead
+        It weighs what it expects of the turns that follow (:mod:`.lookahead`).
+    raises_floors
+        It raises the quality floor of user regions by the scenario's ``fairness_weight``.
+    from_log
+        It decides nothing: what the log says was decided is charged. It needs a log that says so,
+        in one piece, and no demand of the scenario binds it.
+    unseen
+        What the session player shows and the policy does not see, in sentences.
+    on_overview
+        Shown on pages Overview and Session replay beside the router and :data:`BASELINE`.
+    compared_at_first
+        Selected on page Compare until the user selects others.
+    in_report
+        Shown in reports beside the router and :data:`BASELINE`, where time allows.
+    """
 
     id: str
     choose: Any
-    """The compiled rule (see :func:`_dispatch`); None where nothing is decided."""
     label: str
-    """The name in lists and charts."""
     rule: str
     colour: str = "#6B7280"
     dark_colour: str = "#AAB3BF"
-    """On a dark ground; :mod:`carbonrouter_core.report.colours` says how colours are chosen."""
     short: str = ""
-    """The name where there is little room; the label where none is given."""
     in_text: str = ""
-    """The name within a sentence; the label where none is given."""
     knows_output: bool = False
-    """Told the true output length instead of the predicted one."""
     free_history: bool = False
-    """Finds the whole history cached everywhere, and is charged so."""
     knows_future: bool = False
-    """Told the whole session beforehand; solved by :mod:`.optimum`, not turn by turn."""
     asks_gate: bool = False
-    """Holds a session where it is by the scenario's ``gate_threshold`` (:mod:`.gate`)."""
     looks_ahead: bool = False
-    """Weighs what it expects of the turns that follow (:mod:`.lookahead`)."""
     raises_floors: bool = False
-    """Raises the quality floor of user regions by the scenario's ``fairness_weight``."""
     from_log: bool = False
-    """Decides nothing: what the log says was decided is charged. Needs a log that says it, as a
-    whole, and is bound by no demand of the scenario."""
     unseen: str = ""
-    """What the session player shows and the policy does not see, in sentences."""
     on_overview: bool = False
-    """Shown on pages Overview and Session replay beside the router and :data:`BASELINE`."""
     compared_at_first: bool = False
-    """Selected on page Compare until the user selects others."""
     in_report: bool = False
-    """Shown in reports beside the router and :data:`BASELINE`, where time allows."""
 
     def __post_init__(self) -> None:
         for name in ("short", "in_text"):

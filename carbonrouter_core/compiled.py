@@ -40,13 +40,13 @@ def sources_of(module: Path) -> tuple[Path, ...]:
     These are the file itself and all modules of the core that it imports, directly or through
     others: a function or a constant of any of them may be compiled in.
     """
-    found: set[Path] = set()
+    sources: set[Path] = set()
     pending = {module}
     while pending:
         path = pending.pop()
-        found.add(path)
-        pending |= _imports(path) - found
-    return tuple(sorted(found))
+        sources.add(path)
+        pending |= _imports(path) - sources
+    return tuple(sorted(sources))
 
 
 @cache
@@ -60,9 +60,9 @@ def _imports(path: Path) -> frozenset[Path]:
             names |= {node.module} | {f"{node.module}.{alias.name}" for alias in node.names}
     files: set[Path] = set()
     for name in names:
-        package, *rest = name.split(".")
-        if package == _CORE.name and rest:
-            place = _CORE.joinpath(*rest)
+        package, *inner = name.split(".")
+        if package == _CORE.name and inner:
+            place = _CORE.joinpath(*inner)
             files |= {place.with_suffix(".py"), place / "__init__.py"}
     return frozenset(file for file in files if file.is_file())
 
@@ -110,16 +110,16 @@ def jit_borrowing(function: Any) -> Any:
 
 
 def _compiled(function: Any, counts_references: bool) -> Any:
-    asked_for = _config.CACHE_DIR
+    previous_folder = _config.CACHE_DIR
     _config.CACHE_DIR = _cache_dir(Path(function.__code__.co_filename).resolve())
     try:
-        compile_it = _njit(
+        compile_function = _njit(
             cache=True,
             nogil=True,
             error_model="numpy",
             forceinline=True,
             _nrt=counts_references,  # said both ways: what is left unsaid comes from the caller
         )
-        return compile_it(function)
+        return compile_function(function)
     finally:
-        _config.CACHE_DIR = asked_for
+        _config.CACHE_DIR = previous_folder

@@ -75,15 +75,15 @@ def confirm() -> None:
     )
     buttons = st.container(horizontal=True)
     able = report.can_store and accept
-    both = buttons.button(
+    store_and_use = buttons.button(
         "Store and use in the scenario", type="primary", disabled=not able, key="trace-use"
     )
-    only = buttons.button("Store only", disabled=not able, key="trace-store")
+    store_only = buttons.button("Store only", disabled=not able, key="trace-store")
     if buttons.button("Discard", key="trace-discard"):
         work.discard(st.session_state.pop(CHECKED))
         st.rerun()
-    if both or only:
-        st.session_state[USE_WHEN_STORED] = both
+    if store_and_use or store_only:
+        st.session_state[USE_WHEN_STORED] = store_and_use
         work.save(staged, name, bool(report.unreadable))
         st.rerun()
 

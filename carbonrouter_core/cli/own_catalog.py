@@ -79,5 +79,7 @@ def _catalog(options: argparse.Namespace) -> None:
     kind, name = options.delete
     if kind not in KINDS:
         raise InputError(f"--delete {kind!r}: the kind is one of {', '.join(KINDS)}.")
-    gone = delete_entry(kind, name)
-    print(f"deleted {kind} {name}" + "".join(f"\ndeleted energy points {one}" for one in gone))
+    curves = delete_entry(kind, name)
+    print(
+        f"deleted {kind} {name}" + "".join(f"\ndeleted energy points {curve}" for curve in curves)
+    )

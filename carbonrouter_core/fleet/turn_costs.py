@@ -67,8 +67,8 @@ def latency_ms(
     fleet: Fleet, deployment: int, user: int, work: float, output_tokens: float
 ) -> float:
     """Time to the last token of the turn; no queueing."""
-    rest = max(0.0, output_tokens - 1.0) * fleet.inter_token_ms[fleet.pair[deployment]]
-    return ttft_ms(fleet, deployment, user, work) + rest
+    further_tokens_ms = max(0.0, output_tokens - 1.0) * fleet.inter_token_ms[fleet.pair[deployment]]
+    return ttft_ms(fleet, deployment, user, work) + further_tokens_ms
 
 
 @jit_borrowing

@@ -55,8 +55,8 @@ class RowChecks:
         self.facts = dict(rows.facts)
         for name in ("zone", "timezone", "unit", "basis", "kind", "interval_end", "source",
                      "licence"):  # fmt: skip
-            if (said := getattr(options, name)) is not None:
-                self.facts[name] = Fact(said, "you")
+            if (value := getattr(options, name)) is not None:
+                self.facts[name] = Fact(value, "you")
 
     def fact(self, name: str, otherwise: Any = None) -> Any:
         """The value of a fact, ``otherwise`` where neither file nor user says."""

@@ -119,10 +119,10 @@ class Source:
             return "json"
         if not first.startswith(b"{"):
             return "csv"
-        line, _, rest = first.partition(b"\n")
+        line, _, after_line = first.partition(b"\n")
         if loads(line) is None:
             # a record longer than the head, or one that ends early, is still a line
-            return "jsonl" if not rest or len(line) > 512 else "json"
+            return "jsonl" if not after_line or len(line) > 512 else "json"
         return "jsonl"
 
     @cached_property
@@ -238,18 +238,18 @@ def line_chunks(source: Source, broken: Broken, progress: Progress) -> Iterator[
 
     Raises :class:`ReadingError` at the first NUL byte, invalid UTF-8 or overlong line.
     """
-    line, rest = 1, b""
+    line, open_line = 1, b""
     for block, last, cut in _blocks(source, progress):
         end = block.rfind(b"\n") + 1
         if last:
-            chunk, rest = rest + block, b""
+            chunk, open_line = open_line + block, b""
         elif end:
             # joined at once: each copy of what is read takes as long as reading it
-            chunk, rest = b"".join((rest, memoryview(block)[:end])), block[end:]
+            chunk, open_line = b"".join((open_line, memoryview(block)[:end])), block[end:]
         else:
-            chunk, rest = b"", rest + block
+            chunk, open_line = b"", open_line + block
         first_is_long = chunk.find(b"\n") > MAX_RECORD_BYTES  # only a first one spans blocks
-        if first_is_long or len(rest) > MAX_RECORD_BYTES:
+        if first_is_long or len(open_line) > MAX_RECORD_BYTES:
             number = line if first_is_long else line + chunk.count(b"\n")
             raise source.error(
                 f"line {number} is longer than "
@@ -271,18 +271,18 @@ def record_chunks(
     if source.kind != "json":
         yield from line_chunks(source, broken, progress)
         return
-    number, rest, lines = 1, b"", ListLines()
+    number, open_record, lines = 1, b"", ListLines()
     for block, last, cut in _blocks(source, progress):
-        text = rest + lines.feed(block)
+        text = open_record + lines.feed(block)
         end = text.rfind(b"\n") + 1
-        chunk, rest = text[:end], text[end:]
+        chunk, open_record = text[:end], text[end:]
         if chunk:
             _check_text(source, chunk, number)
             yield number, chunk
             number += chunk.count(b"\n")
         if cut:
             broken(0, _CUT)
-        if rest and (last or len(rest) > MAX_RECORD_BYTES):
+        if open_record and (last or len(open_record) > MAX_RECORD_BYTES):
             broken(number, "this is not a JSON object; it ends early or is damaged")
             return
     if lines.list_is_open:
@@ -342,14 +342,14 @@ def _read(stream: Any, size: int, packed: bool) -> tuple[bytes, bool]:
     if not packed:
         return stream.read(size), False
     parts: list[bytes] = []
-    got = 0
+    length = 0
     try:
-        while got < size:
-            part = stream.read(min(PART_BYTES, size - got))
+        while length < size:
+            part = stream.read(min(PART_BYTES, size - length))
             if not part:
                 break
             parts.append(part)
-            got += len(part)
+            length += len(part)
     except (pa.ArrowException, OSError):
         return b"".join(parts), True
     return b"".join(parts), False

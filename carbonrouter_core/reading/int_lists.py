@@ -93,11 +93,11 @@ def _take_out(data: Array, text: Array, numbers: Array, offsets: Array) -> tuple
     while i < data.size:
         byte = data[i]
         if not quoted and byte == _BEGIN:
-            after, found = _list(data, i + 1, numbers, offsets[lists])
+            after, used = _list(data, i + 1, numbers, offsets[lists])
             if after > 0:
                 size = _write_list(text, size, lists)
                 lists += 1
-                offsets[lists] = found
+                offsets[lists] = used
                 i = after
                 continue
         text[size] = byte
@@ -150,9 +150,9 @@ def _skip_blanks(data: Array, i: int) -> int:
 @njit(cache=True, nogil=True)
 def _write_list(text: Array, size: int, number: int) -> int:
     """Write ``[number]``; where the text goes on."""
-    digits, rest = 1, number
-    while rest >= 10:
-        rest //= 10
+    digits, higher_digits = 1, number
+    while higher_digits >= 10:
+        higher_digits //= 10
         digits += 1
     text[size] = _BEGIN
     for place in range(size + digits, size, -1):

@@ -113,9 +113,15 @@ def check_carbon_intensity(
         except InputError as alone:
             message = str(alone)
             # With the others behind it, the advice is a window that all of them have.
-            rest = {other: its_zone for other, its_zone in zones.items() if other != name}
+            other_zones = {other: its_zone for other, its_zone in zones.items() if other != name}
             try:
-                choose(scenario, [name, *rest], [zone, *rest.values()], own, last_s=last_s)
+                choose(
+                    scenario,
+                    [name, *other_zones],
+                    [zone, *other_zones.values()],
+                    own,
+                    last_s=last_s,
+                )
             except InputError as error:
                 message = str(error)
             yield Problem("window_start", f"{catalog.regions[name].city}: {message}")
@@ -137,7 +143,7 @@ def problems(
     ``own_series``: carbon-intensity series by zone that go before the built-in ones; left out,
     those in the store.
     """
-    found = [problem for check in CHECKS for problem in check(scenario, catalog)]
+    of_fields = [problem for check in CHECKS for problem in check(scenario, catalog)]
     known = [catalog.regions[name].zone for name in scenario.regions if name in catalog.regions]
     own, _ = own_series_of(scenario, known, own_series)
-    return (*found, *check_carbon_intensity(scenario, catalog, own))
+    return (*of_fields, *check_carbon_intensity(scenario, catalog, own))

@@ -32,7 +32,7 @@ class Described(NamedTuple):
 
 
 METADATA: tuple[Field[Sequence[Fact]], ...] = (
-    text("key", "what is told", lambda facts: [fact.key for fact in facts]),
+    text("key", "name of the value", lambda facts: [fact.key for fact in facts]),
     text(
         "value",
         "its value; units are in the key or in the row KEY.unit",
@@ -86,13 +86,13 @@ def write_bundle(
     described = [Described(file, field) for file, fields in FILES.items() for field in fields]
     sections: dict[str, Iterable[Any]] = {
         "summary.csv": [summary.SummaryRows(comparison)],
-        "by_session.csv": _told(
+        "by_session.csv": _with_progress(
             sessions.by_session(comparison),
             lambda rows: (rows.end - rows.first) / max(1, comparison.trace.n_sessions * policies),
             lambda share: progress(SUMMARY_SHARE + SESSIONS_SHARE * share),
         ),
         "by_region_hour.csv": region_hours.by_region_hour(comparison),
-        "decisions.csv": _told(
+        "decisions.csv": _with_progress(
             turns.decisions(comparison),
             lambda rows: len(rows.turns) / max(1, comparison.trace.n_turns * policies),
             lambda share: progress(before + (1 - before) * share),
@@ -147,8 +147,10 @@ class _Digest:
         return False
 
 
-def _told(chunks: Iterator[R], share_of: Callable[[R], float], progress: Progress) -> Iterator[R]:
-    """``chunks``, telling ``progress`` before each how much of them is written."""
+def _with_progress(
+    chunks: Iterator[R], share_of: Callable[[R], float], progress: Progress
+) -> Iterator[R]:
+    """``chunks``; before each ``progress`` gets the share that is written."""
     done = 0.0
     for rows in chunks:
         progress(done)

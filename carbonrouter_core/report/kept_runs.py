@@ -26,7 +26,7 @@ KEPT_COLUMNS = (
     *("energy_kwh", "carbon_g"),
 )
 """Columns of ``decisions.csv`` that are kept with a run, to hold two runs side by side."""
-_KEPT = tuple(field for field in DECISIONS if field.name in KEPT_COLUMNS)
+_FIELDS_OF_RUN = tuple(field for field in DECISIONS if field.name in KEPT_COLUMNS)
 
 
 @dataclass(frozen=True)
@@ -101,8 +101,8 @@ def policies_of(run: StoredRun) -> tuple[str, ...]:
 
 def figures_of(run: StoredRun, policy_id: str) -> dict[str, Any]:
     """The figures of a policy as they were when the run was kept; those known to FIGURES."""
-    kept = json.loads(run.summary_json)["policies"][policy_id]
-    return {name: kept[name] for name in FIGURES if name in kept}
+    figures = json.loads(run.summary_json)["policies"][policy_id]
+    return {name: figures[name] for name in FIGURES if name in figures}
 
 
 def run_again(run: StoredRun, progress: Progress = nobody_listens) -> tuple[Comparison, Check]:
@@ -125,7 +125,7 @@ def run_again(run: StoredRun, progress: Progress = nobody_listens) -> tuple[Comp
 
 def difference(store: Store, first: StoredRun, second: StoredRun) -> Difference:
     """What differs between two runs, in their inputs, their figures and turn by turn."""
-    both = [name for name in policies_of(first) if name in policies_of(second)]
+    policies = [name for name in policies_of(first) if name in policies_of(second)]
     a, b = json.loads(first.scenario_json), json.loads(second.scenario_json)
     inputs = {
         name: (a.get(name), b.get(name))
@@ -133,20 +133,22 @@ def difference(store: Store, first: StoredRun, second: StoredRun) -> Difference:
         if name != "name" and a.get(name) != b.get(name)
     }
     figures = {}
-    for policy_id in both:
+    for policy_id in policies:
         ours, theirs = figures_of(first, policy_id), figures_of(second, policy_id)
         figures[policy_id] = {name: (ours[name], theirs[name]) for name in ours if name in theirs}
     return Difference(
         inputs=inputs,
         rests_on=provenance.changed(first.data_hashes, second.data_hashes),
         figures=figures,
-        turns=store.turns_served_elsewhere(first.id, second.id, both),
+        turns=store.turns_served_elsewhere(first.id, second.id, policies),
     )
 
 
 def _decisions(comparison: Comparison) -> pa.RecordBatchReader:
     """A row for each served turn of each policy, made a chunk at a time."""
     batches = (
-        batch for rows in decisions(comparison) for batch in to_table(_KEPT, rows).to_batches()
+        batch
+        for rows in decisions(comparison)
+        for batch in to_table(_FIELDS_OF_RUN, rows).to_batches()
     )
-    return pa.RecordBatchReader.from_batches(schema_of(_KEPT), batches)
+    return pa.RecordBatchReader.from_batches(schema_of(_FIELDS_OF_RUN), batches)

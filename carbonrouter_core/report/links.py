@@ -125,25 +125,25 @@ def link_text(
 
 def needs(scenario: Scenario, prepared: Prepared | None = None) -> tuple[str, ...]:
     """What someone else must have to get the same figures, in sentences; often nothing."""
-    said = []
+    sentences = []
     if scenario.trace not in BUILTIN_TRACES:
-        said.append(
+        sentences.append(
             f"It needs the trace {_shown(trace_name(scenario.trace))}: send the file along, to be "
             "imported under that name."
         )
     used = {*scenario.regions, *scenario.user_mix, *scenario.pue_overrides}
     for site in sorted(used - set(read_catalog().regions)):
-        said.append(f"It has your site {_shown(site)}, which others must add under that name.")
+        sentences.append(f"It has your site {_shown(site)}, which others must add under that name.")
     for entry in own_entries_of(scenario):
-        said.append(
+        sentences.append(
             f"It uses your {entry.kind} {_shown(entry.name)}: send the table along, to be imported."
         )
     for zone, name in own_series_of(prepared).items():
-        said.append(
+        sentences.append(
             f"It rests on your carbon-intensity series {_shown(name)} for zone {zone}: send that "
             "along too."
         )
-    return tuple(said)
+    return tuple(sentences)
 
 
 def own_entries_of(scenario: Scenario) -> tuple[OwnEntry, ...]:
@@ -325,14 +325,14 @@ def _known_names(field: str, value: Any) -> tuple[Any, list[str]]:
 
 
 def _lacking(field: str, names: Collection[str], known: Iterable[str]) -> list[str]:
-    said = [
+    sentences = [
         f"{field}: {_shown(name)} is not known here and was left out (nearest: "
         f"{nearest(name[:MAX_SHOWN], known)})."
         for name in list(names)[:MAX_NOTICES]
     ]
     if len(names) > MAX_NOTICES:
-        said.append(f"{field}: {len(names) - MAX_NOTICES} more unknown names were left out.")
-    return said
+        sentences.append(f"{field}: {len(names) - MAX_NOTICES} more unknown names were left out.")
+    return sentences
 
 
 def _default(scenario: Scenario, name: str) -> str:

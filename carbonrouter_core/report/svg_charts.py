@@ -119,14 +119,14 @@ def saving_ranges(title: str, subtitle: str, ranges: Sequence[Range], colour: st
     x = _Scale(ticks[0], ticks[-1], left, WIDTH - 90)
     out = [_grid_x(x, ticks, top, bottom, "Carbon saved against FairCarbon (%)")]
     out.append(_line(x(0), top, x(0), bottom, INK, 1.2))
-    said = []
+    sentences = []
     for i, bar in enumerate(ranges):
         y = top + row * i + row / 2
         out.append(_text(0, y, bar.label, weight=600))
         out.append(_text(0, y + 13, bar.note, colour=MUTED, size=10.5))
         if bar.value is None:
             out.append(_text(left, y + 4, fmt.NOT_AVAILABLE, colour=MUTED))
-            said.append(f"{bar.label}: {fmt.NOT_AVAILABLE}.")
+            sentences.append(f"{bar.label}: {fmt.NOT_AVAILABLE}.")
             continue
         inside = ""
         if bar.low is not None and bar.high is not None:
@@ -136,8 +136,8 @@ def saving_ranges(title: str, subtitle: str, ranges: Sequence[Range], colour: st
             inside = f" (95 % interval {fmt.number(bar.low, 1)} to {fmt.percent(bar.high)})"
         out.append(f'<circle cx="{x(bar.value):.1f}" cy="{y:.1f}" r="5" fill="{colour}"/>')
         out.append(_text(WIDTH, y + 4, fmt.percent(bar.value), anchor="end", weight=600))
-        said.append(f"{bar.label}: {fmt.percent(bar.value)}{inside}.")
-    alt = f"{title}. " + " ".join(said)
+        sentences.append(f"{bar.label}: {fmt.percent(bar.value)}{inside}.")
+    alt = f"{title}. " + " ".join(sentences)
     return Chart(title, subtitle, _svg(bottom + 40, out, alt), alt)
 
 

@@ -182,7 +182,7 @@ _ALL = (
     ),
 )
 
-SWEEP_INPUTS: Mapping[str, SweepInput] = MappingProxyType({one.id: one for one in _ALL})
+SWEEP_INPUTS: Mapping[str, SweepInput] = MappingProxyType({swept.id: swept for swept in _ALL})
 """Every input that can be varied, by id."""
 
 

@@ -134,8 +134,8 @@ def persistence(difficulty: np.ndarray, session: np.ndarray, rows: np.ndarray) -
     (r1 - r2) / (1 - r2) with r the autocorrelation of difficulty within sessions at lags 1
     and 2: what lag 1 has beyond the session's own level, which lag 2 has too.
     """
-    one, two = (_autocorrelation(difficulty, session, rows, lag) for lag in (1, 2))
-    return min(max((one - two) / (1.0 - two), 0.0), 1.0) if two < 1.0 else 0.0
+    lag_1, lag_2 = (_autocorrelation(difficulty, session, rows, lag) for lag in (1, 2))
+    return min(max((lag_1 - lag_2) / (1.0 - lag_2), 0.0), 1.0) if lag_2 < 1.0 else 0.0
 
 
 def _autocorrelation(

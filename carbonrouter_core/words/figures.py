@@ -14,7 +14,7 @@ from carbonrouter_core import units
 
 NOT_AVAILABLE = "n/a"
 MINUS = "\N{MINUS SIGN}"
-NARROW = "\N{NARROW NO-BREAK SPACE}"
+NARROW_SPACE = "\N{NARROW NO-BREAK SPACE}"
 """Stands between a figure and its unit, so that a line never breaks there."""
 
 MOST_DECIMALS = 3
@@ -46,7 +46,7 @@ def percent(value: float | None, decimals: int = 1, *, signed: bool = False) -> 
     """``value``, which is in percent already, with its sign."""
     if not known(value):
         return NOT_AVAILABLE
-    return f"{number(value, decimals, signed=signed)}{NARROW}%"
+    return f"{number(value, decimals, signed=signed)}{NARROW_SPACE}%"
 
 
 def significant(value: float | None, digits: int = 3) -> str:
@@ -105,7 +105,7 @@ class Mass:
         if grams is None or not math.isfinite(grams):
             return NOT_AVAILABLE
         shown = significant(self.value(grams))
-        return f"{shown}{NARROW}{self.scale.unit}" if with_unit else shown
+        return f"{shown}{NARROW_SPACE}{self.scale.unit}" if with_unit else shown
 
 
 def energy(kwh: float | None) -> str:
@@ -113,7 +113,7 @@ def energy(kwh: float | None) -> str:
     if kwh is None or not math.isfinite(kwh):
         return NOT_AVAILABLE
     scale = units.energy_scale(kwh)
-    return f"{significant(kwh * scale.factor)}{NARROW}{scale.unit}"
+    return f"{significant(kwh * scale.factor)}{NARROW_SPACE}{scale.unit}"
 
 
 def duration(milliseconds: float | None) -> str:
@@ -121,23 +121,23 @@ def duration(milliseconds: float | None) -> str:
     if milliseconds is None or not math.isfinite(milliseconds):
         return NOT_AVAILABLE
     if abs(milliseconds) >= units.MS_PER_S:
-        return f"{significant(milliseconds / units.MS_PER_S)}{NARROW}s"
-    return f"{number(milliseconds)}{NARROW}ms"
+        return f"{significant(milliseconds / units.MS_PER_S)}{NARROW_SPACE}s"
+    return f"{number(milliseconds)}{NARROW_SPACE}ms"
 
 
 def minutes(seconds: float) -> str:
     """A span in minutes or hours, for cache lifetimes; in seconds where it is under a minute."""
     if 0 < seconds < 60:
-        return f"{number(seconds, 0 if seconds == round(seconds) else 1)}{NARROW}s"
+        return f"{number(seconds, 0 if seconds == round(seconds) else 1)}{NARROW_SPACE}s"
     whole = seconds / 60
     if whole >= 60 and whole % 60 == 0:
-        return f"{number(whole / 60)}{NARROW}h"
-    return f"{number(whole, 0 if whole == round(whole) else 1)}{NARROW}min"
+        return f"{number(whole / 60)}{NARROW_SPACE}h"
+    return f"{number(whole, 0 if whole == round(whole) else 1)}{NARROW_SPACE}min"
 
 
-def plural(count: float, one: str, many: str | None = None) -> str:
+def plural(count: float, singular: str, plural_noun: str | None = None) -> str:
     """``count`` with its noun: "1 change", "2 changes"."""
-    noun = one if count == 1 else (many or f"{one}s")
+    noun = singular if count == 1 else (plural_noun or f"{singular}s")
     return f"{number(count)} {noun}"
 
 

@@ -68,13 +68,13 @@ def share(scenario: core.Scenario, router: str) -> None:
         )
         link = address(text)
         st.code(link, language=None, wrap_lines=True)
-        said = [
+        sentences = [
             f"{fmt.number(len(link))} characters. The link holds every input of the scenario; "
             "traces and series stay here. Copy it with the button in its corner."
         ]
-        said += links.needs(scenario, _prepared(scenario))
-        said.append("As a file: page Scenario, \u201cAs a file (JSON)\u201d.")
-        st.html("".join(f'<p class="cr-note">{escape(notice)}</p>' for notice in said))
+        sentences += links.needs(scenario, _prepared(scenario))
+        sentences.append("As a file: page Scenario, \u201cAs a file (JSON)\u201d.")
+        st.html("".join(f'<p class="cr-note">{escape(notice)}</p>' for notice in sentences))
 
 
 def address(link_text: str) -> str:

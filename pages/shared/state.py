@@ -234,7 +234,7 @@ def value_words(field: str, value: Any) -> str:
         )
     if isinstance(value, float | int):
         unit = FIELDS[field]["unit"]
-        return f"{value:g}{fmt.NARROW}{unit}" if unit else f"{value:g}"
+        return f"{value:g}{fmt.NARROW_SPACE}{unit}" if unit else f"{value:g}"
     return str(value)
 
 

@@ -219,10 +219,10 @@ def follow(key: str, study: Study | None, show: Show) -> None:
     if now.phase is Phase.FAILED:
         page.problem("This could not be run to its end", now.error)
     elif now.phase is Phase.STOPPED:
-        rest = "are shown below" if results.note else "are kept; *Go on* does the rest"
+        finished = "are shown below" if results.note else "are kept; *Go on* does the rest"
         st.warning(
             f"Stopped. {fmt.plural(len(results.outcomes), 'run')} of {results.study.runs()} "
-            f"{rest}.",
+            f"{finished}.",
             icon=":material/stop_circle:",
         )
     if results.note:

@@ -29,5 +29,5 @@ def widest_px(key: str) -> int | None:
     The first run of a page in a narrow window is followed by one that knows.
     """
     with st.container(key=f"narrow-{key}"):
-        found = _probe(key=key, default={"widest": 0}, on_widest_change=lambda: None)
-    return int(found.widest) or None
+        window = _probe(key=key, default={"widest": 0}, on_widest_change=lambda: None)
+    return int(window.widest) or None

@@ -48,7 +48,7 @@ def test_a_sweep_runs_to_its_end_whatever_is_clicked_meanwhile(open_tab: OpenTab
     savings = [sensitivity.saving_of(outcomes[number], ROUTER) for number in range(POINTS)]
     said = tab.text(VERDICT)
     for saving in (min(savings), max(savings)):
-        assert fmt.less_or_more(saving).replace(fmt.NARROW, " ") in said
+        assert fmt.less_or_more(saving).replace(fmt.NARROW_SPACE, " ") in said
     assert tab.errors == [] and tab.foreign_requests() == []
 
 

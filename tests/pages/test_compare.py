@@ -54,7 +54,7 @@ def both() -> Comparison:
 
 
 def plain(markup: str) -> str:
-    return re.sub(r"<[^>]+>", "", markup).replace(fmt.NARROW, " ")
+    return re.sub(r"<[^>]+>", "", markup).replace(fmt.NARROW_SPACE, " ")
 
 
 def words(app: AppTest) -> str:
@@ -63,7 +63,7 @@ def words(app: AppTest) -> str:
 
 
 def alts(app: AppTest) -> list[str]:
-    return [chart.proto.alt.replace(fmt.NARROW, " ") for chart in app.get("plotly_chart")]
+    return [chart.proto.alt.replace(fmt.NARROW_SPACE, " ") for chart in app.get("plotly_chart")]
 
 
 # --- Policies ---------------------------------------------------------------------------------
@@ -117,7 +117,7 @@ def test_a_breakdown_adds_up_to_the_difference(open_page: OpenPage, both: Compar
             for chart in app.get("plotly_chart")
             if chart.proto.alt.startswith("Bar chart of carbon by")
         ]
-        subtitle = chart["layout"]["title"]["subtitle"]["text"].replace(fmt.NARROW, " ")
+        subtitle = chart["layout"]["title"]["subtitle"]["text"].replace(fmt.NARROW_SPACE, " ")
         assert subtitle.startswith(told), dimension
 
 

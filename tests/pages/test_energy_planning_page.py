@@ -56,7 +56,7 @@ def open_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[OpenP
 
 
 def plain(markup: str) -> str:
-    return re.sub(r"<[^>]+>", "|", markup).replace(fmt.NARROW, " ")
+    return re.sub(r"<[^>]+>", "|", markup).replace(fmt.NARROW_SPACE, " ")
 
 
 def words(app: AppTest) -> str:
@@ -247,7 +247,9 @@ def test_peaks_of_the_typical_day_and_of_the_window() -> None:
 def test_moved_power_says_where_more_and_where_less() -> None:
     power_kw = np.zeros((2, 24))
     power_kw[0], power_kw[1, 5] = -2.0, 48.0
-    said = sentences.moved(power_kw, ("europe-west2", "us-west2"), CHOICE).replace(fmt.NARROW, " ")
+    said = sentences.moved(power_kw, ("europe-west2", "us-west2"), CHOICE).replace(
+        fmt.NARROW_SPACE, " "
+    )
     assert "London 2.00 kW less and Los Angeles 2.00 kW more" in said
     assert "The largest change is 48.0 kW more in Los Angeles at 05:00 UTC." in said
     none = sentences.moved(power_kw * 0, ("a", "b"), CHOICE)

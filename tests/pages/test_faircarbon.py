@@ -20,7 +20,7 @@ READINGS = ("faircarbon", "faircarbon-full-prompt")
 
 
 def plain(markup: str) -> str:
-    return re.sub(r"<[^>]+>", "", markup).replace(fmt.NARROW, " ")
+    return re.sub(r"<[^>]+>", "", markup).replace(fmt.NARROW_SPACE, " ")
 
 
 @pytest.fixture(scope="module")
@@ -44,7 +44,7 @@ def test_both_readings_stand_on_the_page_with_their_intervals(page_text: str) ->
         for sessions in (None, run.long_sessions, run.test_half):
             saving = run.saving(LOOKAHEAD, reading, sessions)
             told = f"{saving.value_percent:.1f} % less{fmt.between(*saving[1:])}"
-            assert told.replace(fmt.NARROW, " ") in page_text, (reading, sessions)
+            assert told.replace(fmt.NARROW_SPACE, " ") in page_text, (reading, sessions)
     assert "rests on coding agents" in page_text
 
 

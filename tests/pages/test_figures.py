@@ -176,7 +176,7 @@ def test_the_gap_is_of_what_the_policies_minimise() -> None:
         scenario = core.Scenario(embodied=embodied)
         grams = answer.minimised_g(rows, scenario)
         said = charts.gap_closed(grams, "carbonrouter", MASS).figure.layout.title.text
-        assert said.replace(fmt.NARROW, " ").startswith(title)
+        assert said.replace(fmt.NARROW_SPACE, " ").startswith(title)
         told = answer.possible(grams, scenario, {}, MASS)
         assert ("making of the machines" in told) == embodied
 

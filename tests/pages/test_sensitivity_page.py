@@ -110,7 +110,7 @@ def words(app: AppTest) -> str:
     said = [*app.warning, *app.info, *app.markdown]
     bodies = [block.proto.body for block in app.get("html")]
     text = "\n".join([*(one.value for one in said), *(b for b in bodies if "<style" not in b)])
-    return text.replace(fmt.NARROW, " ").replace("\\", "")
+    return text.replace(fmt.NARROW_SPACE, " ").replace("\\", "")
 
 
 def button(app: AppTest, key: str):
@@ -134,7 +134,7 @@ def test_the_tornado_is_that_of_the_core(open_page: OpenPage) -> None:
     bars = sensitivity.swings([outcomes[n] for n in range(len(points))], ROUTER)
     assert sensitivity.most_important(bars) in words(app)
     saving = outcomes[0].savings[ROUTER]
-    less = fmt.less_or_more(saving.value_percent).replace(fmt.NARROW, " ")
+    less = fmt.less_or_more(saving.value_percent).replace(fmt.NARROW_SPACE, " ")
     assert f"<b>{less} CO2e than FairCarbon</b>" in words(app)
     table = app.dataframe[0].value
     assert table["Input"].tolist() == [bar.input.label for bar in bars]
@@ -263,7 +263,7 @@ def test_a_line_is_that_of_the_command_line(
     savings = [row["saving_percent"][ROUTER] for row in printed]
     assert table["Saving (%)"].tolist() == [one["value_percent"] for one in savings]
     assert table["From (%)"].tolist() == [one["low_percent"] for one in savings]
-    shown = [value.replace(fmt.NARROW, " ") for value in table["Cache kept unused"]]
+    shown = [value.replace(fmt.NARROW_SPACE, " ") for value in table["Cache kept unused"]]
     assert shown == ["2 min", "61 min", "2 h"]
 
 
@@ -287,7 +287,7 @@ def test_draws_give_an_interval_beside_that_of_the_sessions(open_page: OpenPage)
     points = sensitivity.drawn_factors(Scenario(), 50, Scenario().seed)
     outcomes = [outcome for _, outcome in sorted(run_points(points, QUESTION))]
     found = sensitivity.factor_interval(outcomes, ROUTER)
-    between = fmt.between(found.low_percent, found.high_percent).replace(fmt.NARROW, " ")
+    between = fmt.between(found.low_percent, found.high_percent).replace(fmt.NARROW_SPACE, " ")
     assert f"<b>{between}</b>" in words(app) and "comes on top of it" in words(app)
     assert len(app.dataframe[-1].value) == 51
 
@@ -332,7 +332,7 @@ def made(kind: str, savings: list[float | None], **details) -> Results:
 def test_words_of_a_line_name_the_ends_and_the_losses() -> None:
     axes = (Axis("idle_s", (120.0, 600.0, 3600.0)),)
     text = sentences.sentences(made(studies.LINE, [-4.0, None, 21.34], axes=axes))
-    assert text.replace(fmt.NARROW, " ") == (
+    assert text.replace(fmt.NARROW_SPACE, " ") == (
         "CarbonRouter with look-ahead against FairCarbon: from <b>4.0 % more</b> CO2e at cache "
         "kept unused 2 min to <b>21.3 % less</b> at cache kept unused 1 h. It loses at 1 of 2."
     )

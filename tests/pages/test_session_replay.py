@@ -271,7 +271,7 @@ def test_a_description_of_a_conversation() -> None:
             "saving_g": 30.0,
         }
     )
-    said = conversations.describe(row).replace(fmt.NARROW, " ")
+    said = conversations.describe(row).replace(fmt.NARROW_SPACE, " ")
     assert said == "300 turns, 1 move, 2 holds, 60.0 % less (30.0 g CO2e), id s-1"
     row[["carbon_g", "other_carbon_g", "saving_g"]] = 0.0
     assert conversations.describe(row) == "300 turns, 1 move, 2 holds, n/a, id s-1"

@@ -18,7 +18,7 @@ ROUTER = "carbonrouter-lookahead"
 
 def plain(markup: str) -> str:
     """Markup as read: no tags, ordinary spaces."""
-    return re.sub(r"<[^>]+>", "", markup).replace(fmt.NARROW, " ")
+    return re.sub(r"<[^>]+>", "", markup).replace(fmt.NARROW_SPACE, " ")
 
 
 def summary(**ours: float) -> pd.DataFrame:
@@ -190,7 +190,7 @@ def test_what_the_difference_comes_to_in_a_large_service() -> None:
 
 
 def test_a_cache_lifetime_under_a_minute_is_in_seconds() -> None:
-    said = [fmt.minutes(s).replace(fmt.NARROW, " ") for s in (0, 1, 59.5, 60, 90, 3600)]
+    said = [fmt.minutes(s).replace(fmt.NARROW_SPACE, " ") for s in (0, 1, 59.5, 60, 90, 3600)]
     assert said == ["0 min", "1 s", "59.5 s", "1 min", "1.5 min", "1 h"]
 
 

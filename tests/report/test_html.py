@@ -90,7 +90,7 @@ class Tags(HTMLParser):
 def words(text: str) -> str:
     """What a reader reads."""
     body = re.sub(r"<style>.*?</style>", "", text, flags=re.DOTALL)
-    plain = unescape(re.sub(r"<[^>]+>", " ", body)).replace(fmt.NARROW, " ")
+    plain = unescape(re.sub(r"<[^>]+>", " ", body)).replace(fmt.NARROW_SPACE, " ")
     return re.sub(r"\s+", " ", plain)
 
 
@@ -170,7 +170,10 @@ def test_the_figures_are_those_of_the_comparison(small: str) -> None:
     comparison = world("carbonrouter", "faircarbon")
     ours = comparison.figures("carbonrouter")
     sci = (ours["carbon_g"] + ours["embodied_g"]) / 3
-    assert f"one served turn {fmt.Mass.for_largest(sci).text(sci)}".replace(fmt.NARROW, " ") in said
+    assert (
+        f"one served turn {fmt.Mass.for_largest(sci).text(sci)}".replace(fmt.NARROW_SPACE, " ")
+        in said
+    )
     for label in (
         *("Location-based", "Average intensity", "Lifecycle basis", "Embodied carbon"),
         *("Assumptions", "Warnings", "Sources", "ODbL 1.0", "Open Database License", "SHA-256"),

@@ -9,7 +9,7 @@ from carbonrouter_core.words import figures as fmt
 
 
 def plain(text: str) -> str:
-    return text.replace(fmt.NARROW, " ")
+    return text.replace(fmt.NARROW_SPACE, " ")
 
 
 @pytest.mark.parametrize(

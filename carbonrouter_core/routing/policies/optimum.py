@@ -247,30 +247,30 @@ def search(fleet: Fleet, rules: Rules, future: Future, to_go: Array) -> Array:
         for k in range(labels):
             price_feasible(fleet, rules, turn, cached[k], g_per_j, carbon_g[k])
         _compare_labels(cached, last_s, labels, lacks)
-        n_kept = 0
+        n_new = 0
         for k in range(labels):
             for d in range(n_deployments):
                 g = spent_g[k] + carbon_g[k, d]
                 worth = g + to_go[i + 1, d]
-                if worth == np.inf or (n_kept == WIDTH and worth >= worth_g[n_kept - 1]):
+                if worth == np.inf or (n_new == WIDTH and worth >= worth_g[n_new - 1]):
                     continue
                 if _covered(lacks, labels, spent_g, carbon_g, k, d, g):
                     continue
-                n_kept = min(n_kept + 1, WIDTH)
-                at = n_kept - 1
+                n_new = min(n_new + 1, WIDTH)
+                at = n_new - 1
                 while at > 0 and worth_g[at - 1] > worth:
                     worth_g[at], new_spent_g[at] = worth_g[at - 1], new_spent_g[at - 1]
                     parent[i, at], chosen[i, at] = parent[i, at - 1], chosen[i, at - 1]
                     at -= 1
                 worth_g[at], new_spent_g[at], parent[i, at], chosen[i, at] = worth, g, k, d
-        for k in range(n_kept):
+        for k in range(n_new):
             new_cached[k], new_last_s[k] = cached[parent[i, k]], last_s[parent[i, k]]
             context, d = future.context[i], chosen[i, k]
             kv_cache.end_turn(new_cached[k], new_last_s[k], d, context, start_s, True)
         cached, new_cached = new_cached, cached
         last_s, new_last_s = new_last_s, last_s
         spent_g, new_spent_g = new_spent_g, spent_g
-        labels = n_kept
+        labels = n_new
     path = np.full(n, -1)
     label = np.argmin(spent_g[:labels])
     for i in range(n - 1, -1, -1):

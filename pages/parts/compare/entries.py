@@ -102,10 +102,10 @@ def _wait(scenario: core.Scenario, policy_id: str, what: str) -> Results:
 def of_policy(scenario: core.Scenario, policy_id: str, number: int) -> Entry:
     """A policy on the scenario of the tab; raises CarbonRouterError where it cannot run."""
     results = _wait(scenario, policy_id, cache.replaying([policy_id]))
-    found = policy_id == core.OPTIMUM and results.optimum_label != theme.name(policy_id)
+    is_best_found = policy_id == core.OPTIMUM and results.optimum_label != theme.name(policy_id)
     return Entry(
-        name=results.optimum_label if found else theme.name(policy_id),
-        short="Best found" if found else theme.short(policy_id),
+        name=results.optimum_label if is_best_found else theme.name(policy_id),
+        short="Best found" if is_best_found else theme.short(policy_id),
         policy_id=policy_id,
         scenario=scenario,
         colour=theme.colour(policy_id),
@@ -194,7 +194,7 @@ def saving(ours: Entry, theirs: Entry) -> core.Interval:
         keys = (cache.key_of(entry.scenario) for entry in (ours, theirs))
         pair = (*keys, ours.policy_id, theirs.policy_id)
         return _saving(pair, ours.results.session_g, theirs.results.session_g)
-    mine, other = (
+    ours_g, theirs_g = (
         _grams(entry, entry.results.figures["carbon_g"], True) for entry in (ours, theirs)
     )
-    return core.Interval(100.0 * (1.0 - mine / other) if other else None, None, None)
+    return core.Interval(100.0 * (1.0 - ours_g / theirs_g) if theirs_g else None, None, None)

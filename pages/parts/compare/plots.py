@@ -53,7 +53,7 @@ LATENCY = Axis(
     "Mean turn latency (s)",
     "latency",
     lambda entry: entry.results.figures["latency_ms_mean"] / 1000,
-    lambda value: f"{fmt.significant(value)}{fmt.NARROW}s",
+    lambda value: f"{fmt.significant(value)}{fmt.NARROW_SPACE}s",
     True,
 )
 QUALITY = Axis(
@@ -314,7 +314,7 @@ def breakdown(
     charts.lay_out(
         figure,
         title=f"Where the difference lies: {label}",
-        subtitle=f"In all {signed(total)}{fmt.NARROW}{scale.mass.unit}; minus: "
+        subtitle=f"In all {signed(total)}{fmt.NARROW_SPACE}{scale.mass.unit}; minus: "
         f"{escape(ours.short)} emits less",
         height=320 if across else 165 + 46 * len(names),
         present=present,
@@ -366,7 +366,7 @@ def fairness(
             hovertemplate=f"%{{y}}<br>{escape(entry.name)}: %{{x:.4~g}} {unit}<extra></extra>",
         )
         spread = _spread(values)
-        parts.append(f"{entry.name}: {spread}{fmt.NARROW}{unit} between best and worst")
+        parts.append(f"{entry.name}: {spread}{fmt.NARROW_SPACE}{unit} between best and worst")
     charts.lay_out(
         figure,
         title=title,
@@ -375,7 +375,7 @@ def fairness(
         present=present,
     )
     figure.update_layout(legend=LEGEND, margin={"b": 130 if present else 100})
-    drawn = [value for one in figure.data for value in one.x]
+    drawn = [value for trace in figure.data for value in trace.x]
     figure.update_xaxes(title_text=f"{title} ({unit})", range=_padded(drawn, 0.06), zeroline=False)
     figure.update_yaxes(title_text="Users in", autorange="reversed")
     return Chart(

@@ -144,10 +144,10 @@ def _row(
     return [
         name,
         *(scale.mass.text(value) for value in grams),
-        f"<b>{difference}{fmt.NARROW}{scale.mass.scale.unit}</b>",
+        f"<b>{difference}{fmt.NARROW_SPACE}{scale.mass.scale.unit}</b>",
         *(fmt.number(row["turns"]) for row in (a, b)),
         fmt.number(a["moves"] - b["moves"], signed=True),
-        f"{fmt.number(latency_ms, signed=True)}{fmt.NARROW}ms"
+        f"{fmt.number(latency_ms, signed=True)}{fmt.NARROW_SPACE}ms"
         if fmt.known(latency_ms)
         else fmt.NOT_AVAILABLE,
         fmt.number(100 * (a["quality_mean"] - b["quality_mean"]), 1, signed=True),

@@ -135,11 +135,11 @@ def _heat(
     figure.update_xaxes(title_text="Hour of the day (UTC)", type="category", showgrid=False)
     figure.update_yaxes(title_text="Region", autorange="reversed", showgrid=False)
     parts = []
-    for row, series, said in zip(rows, values, words, strict=True):
+    for row, series, of_hour in zip(rows, values, words, strict=True):
         high, low = int(np.argmax(series)), int(np.argmin(series))
         parts.append(
-            f"{row}: highest {said[high]} {unit} at {high:02d}:00, "
-            f"lowest {said[low]} at {low:02d}:00"
+            f"{row}: highest {of_hour[high]} {unit} at {high:02d}:00, "
+            f"lowest {of_hour[low]} at {low:02d}:00"
         )
     return Chart(
         figure,

@@ -31,7 +31,7 @@ def money(amount: float) -> str:
 
 def scaled(value: float, scale: Scale) -> str:
     """A figure in the unit that all of its table have."""
-    return f"{fmt.significant(value * scale.factor)}{fmt.NARROW}{scale.unit}"
+    return f"{fmt.significant(value * scale.factor)}{fmt.NARROW_SPACE}{scale.unit}"
 
 
 def per_day(load: HourlyLoad) -> tuple[float, float]:

@@ -24,7 +24,7 @@ def candidate_html(
             f'<tr><td><span class="cr-symbol">{row.symbol}</span>'
             f"<small>{escape(row.meaning)}</small></td>"
             f'<td class="cr-sum">{row.formula}</td>'
-            f'<td class="cr-value">= {row.value}{fmt.NARROW if row.unit else ""}{row.unit}</td>'
+            f'<td class="cr-value">= {_with_unit(row.value, row.unit)}</td>'
             "</tr>"
             for row in group
         ]
@@ -64,3 +64,7 @@ def difference(served: WorkedCandidate, other: WorkedCandidate) -> str:
         f"{escape(served.label)} emits <b>{mass.text(served.carbon_g)}</b> for this turn, "
         f"{escape(other.label)} <b>{mass.text(other.carbon_g)}</b>{more}."
     )
+
+
+def _with_unit(value: str, unit: str) -> str:
+    return f"{value}{fmt.NARROW_SPACE}{unit}" if unit else value

@@ -25,7 +25,7 @@ def draw(shown: page.Page) -> None:
     st.html('<h2 class="cr-title">Take the figures away</h2>')
     router = shown.router
     policies = _policies(router)
-    _one(
+    _download(
         "bundle",
         shown,
         tuple(policies),
@@ -35,7 +35,7 @@ def draw(shown: page.Page) -> None:
         lambda subject: work.bundle(subject, shown.scenario, policies),
     )
     more = [name for name in REPORT_POLICIES if name != router]
-    _one(
+    _download(
         "html",
         shown,
         (router,),
@@ -48,7 +48,7 @@ def draw(shown: page.Page) -> None:
         what = "Every turn with its time, user and difficulty as they were drawn"
     else:
         what = "Your trace with what was drawn for it (times, users, difficulty)"
-    _one(
+    _download(
         "trace",
         shown,
         (),
@@ -71,7 +71,7 @@ def _policies(router: str) -> list[str]:
     return [name for name in known if name in chosen]
 
 
-def _one(
+def _download(
     kind: str,
     shown: page.Page,
     choice: tuple[str, ...],

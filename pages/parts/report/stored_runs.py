@@ -20,7 +20,7 @@ from pages.parts.report.work import KEY, Subject
 from pages.shared import cache, jobs, page, state, theme
 from pages.shared.markdown import plain
 
-CHOSEN, SECOND, TOLD = "run-chosen", "run-second", "run-told"
+CHOSEN, SECOND, MESSAGE = "run-chosen", "run-second", "run-told"
 COMPARED_FIGURES = {
     "carbon_g": "Carbon, g CO2e",
     "recompute_g": "of which recomputed, g CO2e",
@@ -40,7 +40,7 @@ def draw(shown: page.Page) -> None:
         "A run remembers its scenario, figures and decisions, and what they were computed from, so "
         "that it can be computed again and any difference be seen."
     )
-    if sentence := st.session_state.pop(TOLD, ""):
+    if sentence := st.session_state.pop(MESSAGE, ""):
         st.success(plain(sentence))
     try:
         store = existing_store()
@@ -68,7 +68,7 @@ def draw(shown: page.Page) -> None:
 
 def say(text: str) -> None:
     """Say something above the list when it is drawn next."""
-    st.session_state[TOLD] = text
+    st.session_state[MESSAGE] = text
 
 
 def tell(check: kept_runs.Check) -> None:
@@ -122,7 +122,7 @@ def _list(runs: Sequence[StoredRun]) -> None:
 
 def _facts(run: StoredRun) -> None:
     summary = json.loads(run.summary_json)
-    said = []
+    of_policies = []
     for policy_id in kept_runs.policies_of(run):
         figures = kept_runs.figures_of(run, policy_id)
         mass = fmt.Mass.for_largest(figures["carbon_g"])
@@ -130,9 +130,9 @@ def _facts(run: StoredRun) -> None:
         saving = figures.get("saving_vs_faircarbon_percent")
         if policy_id != core.BASELINE and saving is not None:
             text += f" ({fmt.less_or_more(saving)} than FairCarbon)"
-        said.append(text)
+        of_policies.append(text)
     hashes = ", ".join(f"{name} {value[:12]}" for name, value in run.data_hashes.items())
-    st.caption(plain(f"{'; '.join(said)}. Run {summary.get('run_id', '')}; {hashes}."))
+    st.caption(plain(f"{'; '.join(of_policies)}. Run {summary.get('run_id', '')}; {hashes}."))
 
 
 def _actions(run: StoredRun) -> None:
@@ -156,32 +156,32 @@ def _open(run: StoredRun) -> None:
     try:
         scenario = kept_runs.scenario_of(run)
     except core.CarbonRouterError as error:
-        st.session_state[TOLD] = f"Run {run.id} cannot be opened: {error}"
+        st.session_state[MESSAGE] = f"Run {run.id} cannot be opened: {error}"
         return
     state.adopt(scenario, preset_name=state.nearest_preset(scenario))
     for policy_id in kept_runs.policies_of(run):
         if policy_id in ROUTERS:
             st.session_state[state.ROUTER_KEY] = policy_id
             break
-    st.session_state[TOLD] = f"The scenario of run {run.id} is now the one of every page."
+    st.session_state[MESSAGE] = f"The scenario of run {run.id} is now the one of every page."
 
 
 def _rename(run_id: int) -> None:
     name, note = (st.session_state[f"run-{what}-{run_id}"] for what in ("name", "note"))
     try:
         open_store().update_run(run_id, name=name, note=note)
-        st.session_state[TOLD] = f"Saved run {run_id}."
+        st.session_state[MESSAGE] = f"Saved run {run_id}."
     except core.CarbonRouterError as error:
-        st.session_state[TOLD] = f"Not saved: {error}"
+        st.session_state[MESSAGE] = f"Not saved: {error}"
 
 
 def _delete(run: StoredRun) -> None:
     try:
         open_store().delete_run(run.id)
         st.session_state.pop(CHOSEN, None)
-        st.session_state[TOLD] = f"Deleted run {run.id}, {run.name}."
+        st.session_state[MESSAGE] = f"Deleted run {run.id}, {run.name}."
     except core.CarbonRouterError as error:
-        st.session_state[TOLD] = f"Not deleted: {error}"
+        st.session_state[MESSAGE] = f"Not deleted: {error}"
 
 
 def _compare(runs: Sequence[StoredRun], run: StoredRun) -> None:
@@ -200,13 +200,13 @@ def _compare(runs: Sequence[StoredRun], run: StoredRun) -> None:
         return
     second = _by_id(runs, other)
     difference = kept_runs.difference(open_store(), run, second)
-    said = [
+    inputs = [
         f"{state.field_name(name)} {state.value_words(name, was)} \N{RIGHTWARDS ARROW} "
         f"{state.value_words(name, now)}"
         for name, (was, now) in difference.inputs.items()
         if name in core.FIELDS
     ]
-    st.caption(plain("Inputs: " + ("; ".join(said) if said else "all equal") + "."))
+    st.caption(plain("Inputs: " + ("; ".join(inputs) if inputs else "all equal") + "."))
     if difference.rests_on:
         st.caption(plain("Computed from another state of: " + "; ".join(difference.rests_on) + "."))
     if not difference.figures:

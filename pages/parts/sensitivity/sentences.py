@@ -36,7 +36,7 @@ def value_words(swept: SweepInput, value: Any) -> str:
     if swept.id in FIELDS:
         plain = value.isoformat() if isinstance(value, date) else value
         return state.value_words(swept.id, plain)
-    return f"{value:g}{fmt.NARROW}{swept.unit}".rstrip()
+    return f"{value:g}{fmt.NARROW_SPACE}{swept.unit}".rstrip()
 
 
 def names(study: Study) -> tuple[str, str]:

@@ -64,13 +64,13 @@ function significant(value) {
 
 function duration(ms) {
   return Math.abs(ms) >= 1000
-    ? `${significant(ms / 1000)}${NARROW}s`
-    : `${number(ms)}${NARROW}ms`;
+    ? `${significant(ms / 1000)}${NARROW_SPACE}s`
+    : `${number(ms)}${NARROW_SPACE}ms`;
 }
 
 function mass(scale, grams, withUnit = true) {
   const text = significant(grams * scale.factor);
-  return withUnit && text !== "n/a" ? `${text}${NARROW}${scale.unit}` : text;
+  return withUnit && text !== "n/a" ? `${text}${NARROW_SPACE}${scale.unit}` : text;
 }
 
 // --- small helpers ---------------------------------------------------------------------------
@@ -448,7 +448,7 @@ class Player {
     let words = "";
     if (!Number.isFinite(percent)) words = "n/a";
     else if (Math.abs(percent) < 0.05) words = "as much";
-    else words = `${number(Math.abs(percent), 1)}${NARROW}% ${percent > 0 ? "less" : "more"}`;
+    else words = `${number(Math.abs(percent), 1)}${NARROW_SPACE}% ${percent > 0 ? "less" : "more"}`;
     const than = words === "as much" ? "as" : "than";
     this.find(".saving strong").textContent = words;
     this.find(".saving span").textContent =
@@ -885,7 +885,7 @@ class Player {
       if (data.embodied) values.push(money(at("embodied", d)));
       values.push(money(at("total", d)));
       if (policy.ahead) values.push(Number.isFinite(at("to_come", d)) ? money(at("to_come", d)) : "\u2013");
-      values.push(duration(at("ttft", d)), `${number(100 * both("quality", d), 1)}${NARROW}%`);
+      values.push(duration(at("ttft", d)), `${number(100 * both("quality", d), 1)}${NARROW_SPACE}%`);
       if (row.childElementCount !== cells) {
         row.replaceChildren(
           ...values.map((_, k) => element(k ? "td" : "th", k ? {} : { scope: "row" })),

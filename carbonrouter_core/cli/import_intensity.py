@@ -9,6 +9,7 @@ from typing import Any
 from carbonrouter_core.cli.options import (
     add_command,
     add_intensity_options,
+    add_timezone_option,
     intensity_options_from,
     stored_name,
 )
@@ -39,6 +40,7 @@ def add_to(kinds: Any) -> None:
         help=f"default: recognised by the content; {', '.join(INTENSITY_IMPORTERS)}",
     )
     add_intensity_options(parser)
+    add_timezone_option(parser)
     parser.add_argument("--name", help="name to store it under; default: the name of the file")
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from carbonrouter_core.cli.options import (
     add_command,
+    add_timezone_option,
     add_trace_file_options,
     stored_name,
     trace_options_from,
@@ -26,11 +27,12 @@ def add_to(kinds: Any) -> None:
         description="Check a trace and store it; nothing is stored if anything in it is wrong.",
     )
     add_trace_file_options(parser)
+    add_timezone_option(parser)
     parser.add_argument("--name", help="name to store it under; default: the name of the file")
     parser.add_argument(
         "--keep-readable",
         action="store_true",
-        help="if records end early or are damaged, store those that can be read",
+        help="if records end early, are damaged or lack counts, store those that can be read",
     )
 
 

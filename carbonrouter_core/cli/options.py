@@ -18,6 +18,7 @@ from carbonrouter_core.scenario import BASES, FIELDS, KINDS, PRESETS, Scenario, 
 from carbonrouter_core.store.sites import check_region
 from carbonrouter_core.traces.importers import IMPORTERS
 from carbonrouter_core.traces.importers.base import ImportOptions
+from carbonrouter_core.traces.plausible import UNITS_S
 from carbonrouter_core.words.names import unknown
 
 
@@ -194,6 +195,31 @@ def add_trace_file_options(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="keep only the times within each session, so that any window can be used",
     )
+    parser.add_argument(
+        "--cached-tokens",
+        choices=("included", "excluded"),
+        help="whether prompt counts hold the cached tokens; default: told by the file",
+    )
+    parser.add_argument(
+        "--prompts",
+        choices=("whole", "incremental"),
+        default="whole",
+        help="whether each prompt holds the turns before it (default) or only the new message",
+    )
+    parser.add_argument(
+        "--time-unit",
+        choices=tuple(UNITS_S),
+        help="unit of times that count from a start; default: told by the file",
+    )
+
+
+def add_timezone_option(parser: argparse.ArgumentParser) -> None:
+    """The time zone of files of any kind."""
+    parser.add_argument(
+        "--timezone",
+        metavar="NAME",
+        help="zone of times that do not name theirs: UTC, Europe/Berlin, ...",
+    )
 
 
 def trace_options_from(options: argparse.Namespace) -> ImportOptions:
@@ -203,7 +229,14 @@ def trace_options_from(options: argparse.Namespace) -> ImportOptions:
     """
     if options.served_region is not None:
         check_region(options.served_region)
-    return ImportOptions(served_region=options.served_region, keep_dates=not options.without_dates)
+    return ImportOptions(
+        served_region=options.served_region,
+        keep_dates=not options.without_dates,
+        cached_tokens=options.cached_tokens,
+        prompts=options.prompts,
+        timezone=options.timezone,
+        time_unit=options.time_unit,
+    )
 
 
 def add_intensity_options(parser: argparse.ArgumentParser) -> None:
@@ -219,7 +252,6 @@ def add_intensity_options(parser: argparse.ArgumentParser) -> None:
     about.add_argument(
         "--new-zone", metavar="NAME", action="append", default=[], help="a zone of your own"
     )
-    about.add_argument("--timezone", metavar="NAME", help="UTC, Europe/Berlin, ...")
     about.add_argument("--unit", choices=sorted(G_PER_KWH), help="unit of the values")
     about.add_argument("--basis", choices=BASES, help="lifecycle or direct")
     about.add_argument("--kind", choices=KINDS, help="average or marginal")

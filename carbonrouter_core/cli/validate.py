@@ -15,6 +15,7 @@ from carbonrouter_core.cli.options import (
     add_command,
     add_intensity_options,
     add_json_option,
+    add_timezone_option,
     add_trace_file_options,
     intensity_options_from,
     trace_options_from,
@@ -41,6 +42,7 @@ def add_to(commands: Any) -> None:
     )
     add_trace_file_options(parser)
     add_intensity_options(parser)
+    add_timezone_option(parser)
     add_json_option(parser, "the report")
 
 

@@ -12,7 +12,7 @@ import io
 import math
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
 from typing import Any, Literal
@@ -28,6 +28,7 @@ from carbonrouter_core.progress import Progress
 from carbonrouter_core.reading.ahead import chunks_ahead, parts_ahead
 from carbonrouter_core.reading.files import Source, values_of, whole_text
 from carbonrouter_core.reading.findings import Findings
+from carbonrouter_core.reading.times import LocalTimes
 
 FIRST_TIME_S, LAST_TIME_S = 946_684_800.0, 4_102_444_800.0
 """2000-01-01 and 2100-01-01 UTC: an epoch time outside is in another unit or wrong."""
@@ -35,6 +36,7 @@ NO_DATE = "the time cannot be read as a date between 2000 and 2100"
 
 _UNITS = ((1.0, "seconds"), (1e3, "milliseconds"), (1e6, "microseconds"), (1e9, "nanoseconds"))
 _ZONE = re.compile(r"(?:[zZ]|[+-]\d\d(?::?\d\d)?)\s*$")
+_UTC_WORD = re.compile(r"\s*(?:UTC|GMT)\s*$")
 _NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?")
 
 ColumnKind = Literal["number", "text", "time"]
@@ -54,12 +56,36 @@ class Wanted:
     label: str = ""
 
 
+def names_in_file(source: Source, wanted: Iterable[Wanted]) -> dict[str, str]:
+    """What a file calls each of the ``wanted`` columns, for messages."""
+    header = [name.strip() for name in source.columns]
+
+    def name(target: Wanted) -> str:
+        if target.label:
+            return target.label
+        for path in target.paths:
+            if path in header or any(_get(record, path) is not None for record in source.samples):
+                return path
+        return target.paths[0]
+
+    return {target.name: name(target) for target in wanted}
+
+
 def read_columns(
-    source: Source, wanted: Sequence[Wanted], findings: Findings, progress: Progress
+    source: Source,
+    wanted: Sequence[Wanted],
+    findings: Findings,
+    progress: Progress,
+    timezone: str | None = None,
 ) -> Iterator[pa.Table]:
-    """Tables with ``line`` and the ``wanted`` columns; a column that is nowhere is all null."""
+    """Tables with ``line`` and the ``wanted`` columns; a column that is nowhere is all null.
+
+    ``timezone``: of times that do not name theirs; left out, they are UTC.
+    """
     reader = {"csv": _csv, "jsonl": _json, "json": _json, "parquet": _parquet}
-    times = _Times(source, findings)
+    times = _Times(source, findings, timezone)
+    names = names_in_file(source, wanted)
+    wanted = [replace(target, label=names[target.name]) for target in wanted]
 
     for table in reader[source.kind](source, wanted, findings, progress):
         for target in wanted:
@@ -217,11 +243,15 @@ def _json_schema(
     for target in wanted:
         for path in target.paths:
             kind = pa.float64()
+            seen = next((v for r in source.samples if (v := _get(r, path)) is not None), None)
+            if isinstance(seen, dict | list) or _is_below_a_value(source, path):
+                continue
             if target.kind != "number":
-                seen = next((v for r in source.samples if (v := _get(r, path)) is not None), None)
                 number = isinstance(seen, int | float)
                 whole = pa.int64() if target.kind == "text" else pa.float64()
                 kind = whole if number else pa.string()
+                if isinstance(seen, bool):
+                    kind = pa.bool_()
             *above, leaf = path.split(".")
             node = tree
             for name in above:
@@ -241,6 +271,17 @@ def _json_schema(
         ]
 
     return pa.schema(fields(tree)), paths
+
+
+def _is_below_a_value(source: Source, path: str) -> bool:
+    """Whether something on the way to ``path`` is no object in the first records."""
+    above, _, _ = path.rpartition(".")
+    while above:
+        seen = (_get(record, above) for record in source.samples)
+        if any(value is not None and not isinstance(value, dict) for value in seen):
+            return True
+        above, _, _ = above.rpartition(".")
+    return False
 
 
 def _json_fast(
@@ -314,10 +355,9 @@ def _first(record: dict[str, Any], paths: Sequence[str]) -> Any:
 def _parquet(
     source: Source, wanted: Sequence[Wanted], findings: Findings, progress: Progress
 ) -> Iterator[pa.Table]:
+    schema = source.parquet_schema
     present = {
-        target.name: next(
-            (path for path in target.paths if path.split(".")[0] in source.columns), None
-        )
+        target.name: next((path for path in target.paths if _holds(schema, path)), None)
         for target in wanted
     }
     tops = sorted({path.split(".")[0] for path in present.values() if path})
@@ -343,6 +383,19 @@ def _parquet(
             return _counted(rows.table(), own)
 
     yield from parts_ahead(findings, numbered(source.parquet_batches(tops, progress)), read)
+
+
+def _holds(schema: pa.Schema, path: str) -> bool:
+    """Whether a table has a column, or a field of one, at ``path``, which is no struct or list."""
+    first, *below = path.split(".")
+    at = schema.get_field_index(first)
+    kind = schema.field(at).type if at >= 0 else None
+    for name in below:
+        if kind is None or not pa.types.is_struct(kind):
+            return False
+        at = kind.get_field_index(name)
+        kind = kind.field(at).type if at >= 0 else None
+    return kind is not None and not pa.types.is_nested(kind)
 
 
 def numbered(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[np.ndarray, pa.RecordBatch]]:
@@ -445,8 +498,9 @@ def _as_number(value: Any) -> float | None:
 class _Times:
     """Turns a column of times into epoch seconds, with one unit for the whole file."""
 
-    def __init__(self, source: Source, findings: Findings) -> None:
+    def __init__(self, source: Source, findings: Findings, timezone: str | None) -> None:
         self._source, self._findings = source, findings
+        self._local = None if timezone is None else LocalTimes(timezone)
         self._per_s: float | None = None
 
     def epoch_s(self, column: Any, lines: Any) -> tuple[np.ndarray, np.ndarray]:
@@ -454,18 +508,30 @@ class _Times:
         n = len(column)
         if n == 0 or column.null_count == n:
             return np.full(n, np.nan), np.ones(n, bool)
+        local = np.zeros(n, bool)
         if pa.types.is_timestamp(column.type):
             us = column.cast(pa.timestamp("us", column.type.tz), safe=False).cast(pa.int64())
-            if column.type.tz is None:
-                self._findings.guess("times without a zone are UTC")
             seconds = us.to_pandas().to_numpy(np.float64, na_value=np.nan) / 1e6
+            local[:] = column.type.tz is None
         elif pa.types.is_string(column.type):
-            seconds = self._text(column, lines)
+            seconds, local = self._text(column)
         else:
             seconds = self._number(column.to_pandas().to_numpy(np.float64))
         empty = np.asarray(column.is_null().to_pandas(), bool)
+        numbers = lines.to_numpy()
+        absent = np.zeros(n, bool)
+        if (local & ~empty).any():
+            if self._local is None:
+                self._findings.guess("times without a zone are UTC; --timezone names another one")
+            else:
+                rows = np.flatnonzero(local & np.isfinite(seconds))
+                seconds[rows] = self._local.epoch_s(seconds[rows])
+                absent[rows] = np.isnan(seconds[rows])
+                self._findings.guess(f"times without a zone are of {self._local.timezone}")
+                reason = f"there is no such time in {self._local.timezone}: clocks go forward then"
+                self._findings.add_lines("refused", reason, self._source, numbers[absent])
         good = empty | ((seconds >= FIRST_TIME_S) & (seconds < LAST_TIME_S))
-        self._findings.add_lines("refused", NO_DATE, self._source, lines.to_numpy()[~good])
+        self._findings.add_lines("refused", NO_DATE, self._source, numbers[~good & ~absent])
         return seconds, good
 
     def _number(self, values: np.ndarray) -> np.ndarray:
@@ -478,18 +544,21 @@ class _Times:
                     break
         return values / (self._per_s or 1.0)
 
-    def _text(self, column: Any, lines: Any) -> np.ndarray:
+    def _text(self, column: Any) -> tuple[np.ndarray, np.ndarray]:
+        """Seconds of times as text, and which of them name no zone."""
         texts = column.to_pandas()
         known = texts.dropna()
         if _NUMBER.fullmatch(str(known.iloc[0]).strip()):
-            return self._number(pd.to_numeric(texts, errors="coerce").to_numpy(np.float64))
-        if not known.str.contains(_ZONE).all():
-            self._findings.guess("times without a zone are UTC")
+            numbers = pd.to_numeric(texts, errors="coerce").to_numpy(np.float64)
+            return self._number(numbers), np.zeros(len(texts), bool)
+        if known.str.contains("UTC|GMT").any():
+            texts = texts.str.replace(_UTC_WORD, "Z", regex=True)
+        local = ~texts.str.contains(_ZONE).fillna(True).to_numpy(bool)
         stamps = pd.to_datetime(texts, utc=True, errors="coerce", format="ISO8601")
         us = stamps.to_numpy("datetime64[us]")
         seconds = us.astype(np.int64) / 1e6
         seconds[np.isnat(us)] = np.nan
-        return seconds
+        return seconds, local
 
 
 def epoch_s_of(value: Any) -> float | None:

@@ -160,6 +160,11 @@ class Source:
                 raise
         return records
 
+    @property
+    def parquet_schema(self) -> pa.Schema:
+        """The columns of a Parquet file and their types."""
+        return self._parquet.schema_arrow
+
     @cached_property
     def _parquet(self) -> Any:
         try:

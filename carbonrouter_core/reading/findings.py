@@ -17,15 +17,16 @@ MAX_PLACES = 100
 SHOWN_PLACES = 5
 """Places named where the report is printed as text."""
 
-Kind = Literal["repaired", "refused", "unreadable", "note"]
+Kind = Literal["repaired", "refused", "unreadable", "left out", "note"]
 """What happens to the rows of a finding.
 
 ``repaired``: they are changed and stored. ``refused``: they are wrong and stop the import.
-``unreadable``: they end early or are no records; the user may store the rest. ``note``: they are
-stored as they are, and the user should know something about them.
+``unreadable``: they end early, lack what is needed or are no records; the user may store the
+rest. ``left out``: they are no work of a model, such as failed requests; the rest is stored.
+``note``: they are stored as they are, and the user should know something about them.
 """
 
-_ORDER: tuple[Kind, ...] = ("refused", "unreadable", "repaired", "note")
+_ORDER: tuple[Kind, ...] = ("refused", "unreadable", "left out", "repaired", "note")
 """In a report, what stops the import comes first."""
 
 
@@ -152,6 +153,8 @@ class FileReport:
     rows_read: int
     findings: tuple[Finding, ...]
     guesses: tuple[str, ...]
+    warnings: tuple[str, ...] = ()
+    """What makes it doubtful that the file was read right: shown first."""
 
     def count(self, kind: Kind) -> int:
         """Number of rows with findings of ``kind``."""
@@ -187,6 +190,8 @@ class FileReport:
             "rows_read": self.rows_read,
             "rows_repaired": self.count("repaired"),
             "rows_refused": self.refused,
+            "rows_left_out": self.count("left out"),
+            "warnings": list(self.warnings),
             "guesses": list(self.guesses),
             "findings": [finding.to_dict() for finding in self.findings],
         }
@@ -194,12 +199,14 @@ class FileReport:
     def in_words(self, *content: str) -> str:
         """The report as text; ``content``: lines about what the file holds."""
         stopped = self.count("refused") + self.count("unreadable")
+        left_out = self.count("left out")
         return "\n".join(
             [
+                *(f"WARNING   {warning}" for warning in self.warnings),
                 f"File      {', '.join(self.files)}",
                 f"Format    {self.format_label}: {self.format_reason}",
                 f"Rows      {self.rows_read:,} read, {self.count('repaired'):,} repaired, "
-                f"{stopped:,} refused",
+                f"{stopped:,} refused" + (f", {left_out:,} left out" if left_out else ""),
                 *content,
                 *(f"assumed: {guess}" for guess in self.guesses),
                 *map(str, self.findings),

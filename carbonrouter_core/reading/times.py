@@ -20,6 +20,9 @@ from carbonrouter_core.words.names import unknown
 FIRST_S, LAST_S = 946_684_800, 4_102_444_800
 """2000-01-01 and 2100-01-01 UTC: a time outside is wrong, or in another unit."""
 
+FALLS_BACK_S = 600.0
+"""Lines of a log may stand out of order by this much."""
+
 _OFFSET = re.compile(r"\d{1,2}:?\d{2}(:?\d{2}([.,]\d+)?)?\s*(Z|z|UTC|GMT|[+-]\d{2}(:?\d{2})?)$")
 _NUMBER = re.compile(r"\d{9,19}(\.\d+)?")
 _MIDNIGHT_24 = re.compile(r"(?<=[T ])24:00(?::00)?")
@@ -202,3 +205,39 @@ def _localise(
 
 def _utc(stamps: pd.DatetimeIndex) -> np.ndarray:
     return _epoch(stamps.tz_convert("UTC").tz_localize(None).to_numpy("datetime64[us]"))
+
+
+class LocalTimes:
+    """Epoch seconds of the local times of a log, which come in about the order of the file.
+
+    In autumn an hour comes twice: once times have fallen back by more than
+    :data:`FALLS_BACK_S` within it, it is the second one.
+
+    Raises :class:`ReadingError` for a time zone that is not known.
+    """
+
+    def __init__(self, timezone: str) -> None:
+        self.timezone = timezone
+        self._zone = time_zone(timezone)
+        self._latest: dict[int, float] = {}
+        self._second: set[int] = set()
+
+    def epoch_s(self, wall_s: np.ndarray) -> np.ndarray:
+        """Epoch seconds of wall-clock seconds; NaN for a time that does not exist."""
+        stamps = pd.DatetimeIndex(np.rint(wall_s * 1e6).astype(np.int64).view("datetime64[us]"))
+        count = len(stamps)
+        first = _utc(
+            stamps.tz_localize(self._zone, ambiguous=np.ones(count, bool), nonexistent="NaT")
+        )
+        second = _utc(
+            stamps.tz_localize(self._zone, ambiguous=np.zeros(count, bool), nonexistent="NaT")
+        )
+        for row in np.flatnonzero(np.isfinite(first) & (first != second)):
+            day, wall = int(wall_s[row] // S_PER_DAY), float(wall_s[row])
+            latest = self._latest.get(day, wall)
+            if wall < latest - FALLS_BACK_S:
+                self._second.add(day)
+            self._latest[day] = max(latest, wall)
+            if day in self._second:
+                first[row] = second[row]
+        return first

@@ -10,8 +10,8 @@ import pyarrow.compute as pc
 
 from carbonrouter_core.errors import TraceError
 from carbonrouter_core.reading.files import Source
-from carbonrouter_core.reading.findings import MAX_PLACES, Findings
-from carbonrouter_core.traces.importers.base import RAW, Importer, Times
+from carbonrouter_core.reading.findings import MAX_PLACES, Kind
+from carbonrouter_core.traces.importers.base import RAW, Importer, Reading, Times
 
 MAX_TOKENS = 1e8
 """More tokens than this in one turn is a wrong number, not a long prompt."""
@@ -21,10 +21,21 @@ EPOCH_START = (
     "start_s counts from the window's start, but this looks like seconds since 1970: no window "
     "will cover it; name the column start_utc if it is a date"
 )
+MORE_CACHED = (
+    "there are more cached tokens than prompt tokens; if the prompt counts leave out cached "
+    "tokens, say so (--cached-tokens excluded)"
+)
 MAX_DIFFICULTY = 50.0
 """Difficulties are logits; beyond this the number is something else."""
 
-COUNTS = ("new_prompt_tokens", "input_tokens", "history_tokens", "output_tokens")
+COUNTS = (
+    "new_prompt_tokens",
+    "input_tokens",
+    "beside_prompt_tokens",
+    "history_tokens",
+    "output_tokens",
+    "reasoning_tokens",
+)
 NUMBERS = (*COUNTS, "cached_tokens_observed", "order", "difficulty")
 """Columns of :data:`~.importers.base.RAW` that hold numbers, but for the time."""
 
@@ -35,13 +46,13 @@ class RowChecks:
     Raises :class:`TraceError` where the files have times of different kinds.
     """
 
-    def __init__(self, importer: Importer, sources: Sequence[Source], findings: Findings) -> None:
+    def __init__(self, importer: Importer, sources: Sequence[Source], reading: Reading) -> None:
         kinds = {importer.times(source) for source in sources}
         if len(kinds) > 1:
             raise TraceError("The files have times of different kinds; import them apart.")
         self._times: Times = kinds.pop()
         self._turn_is_key = importer.turn_is_key
-        self._findings = findings
+        self._reading, self._findings = reading, reading.findings
         self._with_time = self._without_time = 0
         self._places_without_time: list[str] = []
 
@@ -59,16 +70,25 @@ class RowChecks:
     def sound(self, source: Source, table: pa.Table) -> pa.Table:
         """The sound rows of ``table``, with exactly the columns of :data:`~.importers.base.RAW`."""
         table = _raw(table)
+        if self._reading.options.prompts == "incremental":
+            table = _incremental(table)
         lines = table["line"].to_numpy()
         keep = np.ones(table.num_rows, bool)
 
-        def refuse(wrong: np.ndarray, reason: str) -> None:
+        def refuse(wrong: np.ndarray, reason: str, kind: Kind = "refused") -> None:
             wrong = wrong & keep
             if wrong.any():
-                self._findings.add_lines("refused", reason, source, lines[wrong])
+                self._findings.add_lines(kind, reason, source, lines[wrong])
                 keep[wrong] = False
 
+        def called(name: str) -> str:
+            return self._reading.names.get(name, name)
+
+        nothing = np.zeros(table.num_rows), np.zeros(table.num_rows, bool)
+
         def numbers(name: str) -> tuple[np.ndarray, np.ndarray]:
+            if table[name].null_count == table.num_rows:
+                return nothing
             column = table[name].combine_chunks()
             given = column.is_valid().to_numpy(zero_copy_only=False)
             return column.fill_null(0.0).to_numpy(zero_copy_only=False), given
@@ -79,19 +99,25 @@ class RowChecks:
         )
         columns = {name: numbers(name) for name in (*NUMBERS, "time_s")}
         for name, (values, given) in columns.items():
-            label = self._times if name == "time_s" else "turn" if name == "order" else name
+            label = "turn" if name == "order" else called(name)
+            if name == "time_s" and name not in self._reading.names:
+                label = self._times
             refuse(given & ~np.isfinite(values), f"{label} is not a number")
         for name in (*COUNTS, "cached_tokens_observed"):
             values, given = columns[name]
             wrong = (values < 0) | (values > MAX_TOKENS) | (np.floor(values) != values)
-            refuse(given & wrong, f"{name} must be a whole number from 0 to {MAX_TOKENS:.0e}")
+            reason = f"{called(name)} must be a whole number from 0 to {MAX_TOKENS:.0e}"
+            refuse(given & wrong, reason)
         prompt = columns["input_tokens"][1] | columns["new_prompt_tokens"][1]
         name = "new_prompt_tokens" if self._turn_is_key else "input_tokens"
-        refuse(~prompt, f"{name} is not a number (it is empty)")
-        refuse(~columns["output_tokens"][1], "output_tokens is not a number (it is empty)")
+        refuse(~prompt, f"{called(name)} is not a number (it is empty)", "unreadable")
+        empty = ~columns["output_tokens"][1]
+        reason = f"{called('output_tokens')} is not a number (it is empty)"
+        refuse(empty, reason, "unreadable")
         given = columns["input_tokens"][1] & columns["cached_tokens_observed"][1]
+        given &= ~columns["beside_prompt_tokens"][1]
         more = columns["cached_tokens_observed"][0] > columns["input_tokens"][0]
-        refuse(given & more, "there are more cached tokens than prompt tokens")
+        refuse(given & more, MORE_CACHED)
         if self._turn_is_key:
             values, given = columns["order"]
             refuse(~given, "turn is not a number (it is empty)")
@@ -111,6 +137,22 @@ class RowChecks:
             epoch = keep & given & (values > MAX_START_S)
             self._findings.add_lines("note", EPOCH_START, source, lines[epoch])
         return table if keep.all() else table.filter(pa.array(keep))
+
+
+def _incremental(table: pa.Table) -> pa.Table:
+    """``table`` with the prompts read as new messages alone."""
+    nothing = pa.nulls(table.num_rows, pa.float64())
+    if table["input_tokens"].null_count == table.num_rows:
+        return table
+    new = pc.coalesce(table["new_prompt_tokens"], table["input_tokens"])
+    for name, column in (
+        ("new_prompt_tokens", new),
+        ("input_tokens", nothing),
+        ("beside_prompt_tokens", nothing),
+        ("history_tokens", nothing),
+    ):
+        table = table.set_column(table.schema.get_field_index(name), name, column)
+    return table
 
 
 def _raw(table: pa.Table) -> pa.Table:

@@ -7,28 +7,52 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from carbonrouter_core.reading.files import Source
 from carbonrouter_core.reading.findings import MAX_PLACES, Findings, Kind
+from carbonrouter_core.traces.contexts import contexts
 from carbonrouter_core.traces.importers.base import (
     DIFFERING_TURN,
     SAME_TURN,
     Importer,
-    ImportOptions,
+    Reading,
     Times,
 )
+from carbonrouter_core.traces.importers.prompt_counts import tell_prompt_counts
 from carbonrouter_core.traces.report import TraceReport
-from carbonrouter_core.traces.rows import COUNTS, NUMBERS
+from carbonrouter_core.traces.requests import (
+    TEXTS,
+    apart,
+    floats,
+    one_turn_a_request,
+    records_apart,
+    repeats,
+    starts,
+)
+from carbonrouter_core.traces.rows import COUNTS, MORE_CACHED, NUMBERS
 from carbonrouter_core.traces.schema import CANONICAL
 
-_TEXTS = ("served_model", "served_region", "user_region")
+MUCH_SHRANK = 0.03
+"""Share of follow-up turns with a prompt shorter than the turns before it from which the report
+begins with a warning."""
+
+SEVERAL_LINES = "several lines of one request: one turn, with the largest of their counts"
+OTHER_RECORD = "another conversation has the same name: a session of its own"
+OTHER_CONTEXT = (
+    "the call does not go on from the one before, which is taken up again later: a session of its "
+    "own, as of a sub-agent"
+)
+SHRANK = (
+    "history shrank: the prompt is shorter than the turns before it; all of it is taken as history"
+)
 
 
 class Sessions:
     """Completes whole sessions, table by table, and adds up the figures of the report.
 
-    ``file_times``: what the times of the files are.
+    ``file_times``: what the times of the files are; ``incremental``: whether each prompt looks
+    as if it held only the new message; ``time_scale``: seconds that one of their times is, where
+    they count from a start.
     """
 
     def __init__(
@@ -36,11 +60,18 @@ class Sessions:
         importer: Importer,
         sources: Sequence[Source],
         file_times: Times,
-        options: ImportOptions,
-        findings: Findings,
+        reading: Reading,
+        *,
+        incremental: bool = False,
+        time_scale: float = 1.0,
     ) -> None:
-        self._importer, self._sources, self._findings = importer, sources, findings
+        options = reading.options
+        self._importer, self._sources, self._reading = importer, sources, reading
+        self._findings: Findings = reading.findings
+        self._incremental = incremental
+        self._follow_ups = self._shrank = 0
         self._served_region = options.served_region
+        self._scale = time_scale
         self._file_times = file_times
         within_session = file_times == "clock" or (
             file_times == "start_utc" and not options.keep_dates
@@ -54,14 +85,15 @@ class Sessions:
     def complete(self, table: pa.Table) -> pa.Table:
         """The rows of whole sessions in the canonical schema; repairs them and adds them up."""
         table = self._without_duplicates(table)
+        self._note_sorted(table)
+        table = self._contexts_apart(self._with_whole_prompts(table))
         n = table.num_rows
-        first = _starts(table["first_row"].to_numpy())
+        first = starts(table["first_row"].to_numpy())
         begins = np.flatnonzero(first)
         lengths = np.diff(np.r_[begins, n])
-        self._note_sorted(table, first)
-        columns = {name: _floats(table, name) for name in COUNTS}
+        columns = {name: floats(table, name) for name in COUNTS}
         output = columns["output_tokens"]
-        cached = _floats(table, "cached_tokens_observed")
+        cached = floats(table, "cached_tokens_observed")
         history, prompt = self._history(table, first, columns, cached)
         times = self._times_of(table, first, begins, lengths)
         self._add_up(lengths, begins, times, table, prompt, output, cached)
@@ -101,28 +133,66 @@ class Sessions:
             self._findings.add(kind, reason, places, len(rows))
 
     def _without_duplicates(self, table: pa.Table) -> pa.Table:
+        """The rows without those that say again what another one says."""
+        if not self._importer.turn_is_key:
+            merged, twice, parts, differing = one_turn_a_request(table)
+            self._note("repaired", SAME_TURN, table, twice)
+            self._note("repaired", SEVERAL_LINES, table, parts)
+            self._note("refused", DIFFERING_TURN, table, differing)
+            return merged
         n = table.num_rows
         same = np.zeros(n, bool)
-        same[1:] = ~_starts(table["first_row"].to_numpy())[1:]
-        same &= _repeats(table["order"], nulls=False)
-        if not self._importer.turn_is_key:
-            same &= _repeats(table["ident"], nulls=False)
+        same[1:] = ~starts(table["first_row"].to_numpy())[1:]
+        same &= repeats(table["order"], nulls=False)
         if not same.any():
             return table
+        if self._importer.record_is_session:
+            again, part = records_apart(table)
+            self._note("repaired", SAME_TURN, table, again)
+            order = table["order"].to_numpy()
+            self._note("note", OTHER_RECORD, table, (part > 0) & ~again & (order == 0))
+            return apart(table.filter(pa.array(~again)), part[~again], "other")
         equal = np.ones(n, bool)
-        for name in (*NUMBERS, *_TEXTS, "time_s"):
-            equal &= _repeats(table[name], nulls=True)
+        for name in (*NUMBERS, *TEXTS, "time_s"):
+            equal &= repeats(table[name], nulls=True)
         twice, differing = same & equal, same & ~equal
         self._note("repaired", SAME_TURN, table, twice)
         self._note("refused", DIFFERING_TURN, table, differing)
         return table.filter(pa.array(~same))
 
-    def _note_sorted(self, table: pa.Table, first: np.ndarray) -> None:
+    def _note_sorted(self, table: pa.Table) -> None:
         row = table["row"].to_numpy()
         moved = np.zeros(len(row), bool)
+        first = starts(table["first_row"].to_numpy())
         moved[1:] = (row[1:] < row[:-1]) & ~first[1:]
         reason = "the turns of a session stood out of order and were sorted"
         self._note("repaired", reason, table, moved)
+
+    def _with_whole_prompts(self, table: pa.Table) -> pa.Table:
+        """The prompts with the cached tokens that the log counts apart from them."""
+        if table["beside_prompt_tokens"].null_count == table.num_rows:
+            return table
+        if not self._reading.evidence.excluded:
+            return table
+        whole = floats(table, "input_tokens")
+        whole += np.nan_to_num(floats(table, "beside_prompt_tokens"))
+        at = table.schema.get_field_index("input_tokens")
+        return table.set_column(at, "input_tokens", pa.array(whole, from_pandas=True))
+
+    def _contexts_apart(self, table: pa.Table) -> pa.Table:
+        """Conversations within a session, as of sub-agents, as sessions of their own."""
+        if not self._importer.infers_contexts or self._incremental:
+            return table
+        whole = floats(table, "input_tokens")
+        if np.isnan(whole).any() or table["history_tokens"].null_count < table.num_rows:
+            return table
+        kept = whole + floats(table, "output_tokens") - _reasoning(table)
+        first = starts(table["first_row"].to_numpy())
+        part = contexts(first, whole, kept, floats(table, "cached_tokens_observed"))
+        if not part.any():
+            return table
+        self._note("note", OTHER_CONTEXT, table, part > 0)
+        return apart(table, part, "context")
 
     def _history(
         self,
@@ -134,25 +204,26 @@ class Sessions:
         """History and new prompt tokens of each turn."""
         whole, given = columns["input_tokens"], columns["history_tokens"]
         output, prompt = columns["output_tokens"], columns["new_prompt_tokens"]
-        if np.isnan(whole).all():
-            both = prompt + output
+        kept = output - _reasoning(table)  # of the output, in later prompts
+        by_message = np.isnan(whole)
+        if by_message.any():
+            both = np.where(by_message, prompt, 0.0) + kept
             before = np.cumsum(both) - both
             begins = np.flatnonzero(first)
             before -= np.repeat(before[begins], np.diff(np.r_[begins, len(first)]))
-            history = np.where(np.isnan(given), before, given)
-            whole = history + prompt
+            whole = np.where(by_message, np.where(np.isnan(given), before, given) + prompt, whole)
+        if by_message.all():
+            history = whole - prompt
         else:
-            before = np.r_[0.0, (whole + output)[:-1]]
+            before = np.r_[0.0, (whole + kept)[:-1]]
             before[first] = 0.0
             shrank = np.isnan(given) & (before > whole)
-            reason = (
-                "history shrank: the prompt is shorter than the turns before it; "
-                "all of it is taken as history"
-            )
-            self._note("repaired", reason, table, shrank)
+            self._note("repaired", SHRANK, table, shrank)
+            self._shrank += int(shrank.sum())
+            self._follow_ups += int((~first & np.isnan(given)).sum())
             history = np.minimum(np.where(np.isnan(given), before, given), whole)
         over = cached > whole
-        self._note("refused", "there are more cached tokens than prompt tokens", table, over)
+        self._note("refused", MORE_CACHED, table, over)
         beyond = (cached > history) & ~over
         if beyond.any():
             reason = (
@@ -166,7 +237,7 @@ class Sessions:
     def _times_of(
         self, table: pa.Table, first: np.ndarray, begins: np.ndarray, lengths: np.ndarray
     ) -> np.ndarray:
-        times = _floats(table, "time_s")
+        times = floats(table, "time_s") * self._scale
         if self._file_times == "none":
             return times
         back = np.zeros(len(times), bool)
@@ -222,6 +293,20 @@ class Sessions:
         ):
             self._totals[name] = self._totals.get(name, 0) + value
 
+    def _warnings(self) -> Iterator[str]:
+        """What makes it doubtful that the file was read right."""
+        if self._follow_ups and self._shrank > MUCH_SHRANK * self._follow_ups:
+            yield (
+                f"{self._shrank:,} of {self._follow_ups:,} turns that follow another have a prompt "
+                "shorter than the turns before it, so none of it counts as new: the history of "
+                "these turns is not sure"
+            )
+        if self._incremental:
+            yield (
+                "the prompts look incremental: each seems to hold only the new message, and was "
+                "read as a whole prompt. If so, import the file with --prompts incremental"
+            )
+
     def report(self, reason: str) -> TraceReport:
         """What was found, once everything has been read."""
         absolute = self._times == "start_utc" and self._turns > 0
@@ -229,6 +314,7 @@ class Sessions:
         if self._turns and self._times != "none":
             duration = self._longest_s if self._times == "t_s" else self._last_s - self._first_s
         self._findings.guess(self._importer.sessions)
+        tell_prompt_counts(self._reading)
         return TraceReport(
             files=tuple(source.name for source in self._sources[:10])
             + ((f"and {len(self._sources) - 10} more",) if len(self._sources) > 10 else ()),
@@ -245,6 +331,7 @@ class Sessions:
             last_utc_s=self._last_s if absolute else None,
             duration_s=duration,
             turns_per_session=self._turns_per_session,
+            warnings=tuple(self._warnings()),
             **self._totals,
         )
 
@@ -272,26 +359,9 @@ def _last_row(batch: pa.RecordBatch) -> int:
     return int(batch.column(batch.schema.get_field_index("first_row"))[-1].as_py())
 
 
-def _starts(first_row: np.ndarray) -> np.ndarray:
-    """Which rows begin a session."""
-    starts = np.ones(len(first_row), bool)
-    starts[1:] = first_row[1:] != first_row[:-1]
-    return starts
-
-
-def _repeats(column: Any, *, nulls: bool) -> np.ndarray:
-    """Which rows equal the row before; ``nulls``: whether two nulls are equal."""
-    array = column.combine_chunks()
-    same = np.zeros(len(array), bool)
-    if len(array) > 1:
-        above, below = array.slice(0, len(array) - 1), array.slice(1)
-        equal = pc.equal(above, below).fill_null(False)
-        if nulls:
-            equal = pc.or_(equal, pc.and_(above.is_null(), below.is_null()))
-        same[1:] = equal.to_numpy(zero_copy_only=False)
-    return same
-
-
-def _floats(table: pa.Table, name: str) -> np.ndarray:
-    """A number column with NaN for null; the caller's own copy."""
-    return np.array(table[name].to_pandas(), np.float64)
+def _reasoning(table: pa.Table) -> np.ndarray:
+    """Tokens of each output that later prompts do not hold; 0 where nothing is said."""
+    if table["reasoning_tokens"].null_count == table.num_rows:
+        return np.zeros(table.num_rows)
+    reasoning = np.nan_to_num(floats(table, "reasoning_tokens"))
+    return np.minimum(reasoning, floats(table, "output_tokens"))

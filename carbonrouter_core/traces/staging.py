@@ -33,6 +33,7 @@ from carbonrouter_core.traces.importers.base import (
     ImportOptions,
     Reading,
 )
+from carbonrouter_core.traces.plausible import looks_incremental, time_scale
 from carbonrouter_core.traces.report import TraceReport
 from carbonrouter_core.traces.rows import RowChecks
 from carbonrouter_core.traces.schema import CANONICAL
@@ -131,7 +132,7 @@ def _stage(
     reading: Reading,
     progress: Progress,
 ) -> Staged:
-    checks = RowChecks(importer, sources, reading.findings)
+    checks = RowChecks(importer, sources, reading)
     folder = Path(tempfile.mkdtemp(prefix=f"{_PREFIX}{os.getpid()}-"))
     try:
         opened = connect(
@@ -145,8 +146,14 @@ def _stage(
             rows = _gather(
                 database, importer, sources, reading, checks, part_of(progress, 0.0, 0.6)
             )
+            times = checks.times()
             sessions = Sessions(
-                importer, sources, checks.times(), reading.options, reading.findings
+                importer,
+                sources,
+                times,
+                reading,
+                incremental=looks_incremental(database, importer, reading),
+                time_scale=time_scale(database, times, reading),
             )
             turns = folder / "turns.parquet"
             _complete(database, rows, sessions, turns, part_of(progress, 0.6, 0.4))

@@ -12,6 +12,7 @@ from carbonrouter_core.reading.findings import Finding
 KIND_NAMES = {
     "refused": "Refused",
     "unreadable": "Cannot be read",
+    "left out": "Left out",
     "repaired": "Repaired",
     "note": "Worth knowing",
 }

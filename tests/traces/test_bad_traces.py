@@ -127,7 +127,7 @@ def test_case_5_sizes_that_cannot_be_are_refused_with_the_line(
     value = float(cell) if cell in ("-5", "1e12") else cell
     record = logged(1.7e9, 10, 5)
     wrong = logged(1.7e9, 10, 5) | {"usage": {"prompt_tokens": 1, "completion_tokens": value}}
-    refused(lines(tmp_path / "t.jsonl", record, wrong), f"line 2: output_tokens {what}")
+    refused(lines(tmp_path / "t.jsonl", record, wrong), f"line 2: usage.completion_tokens {what}")
 
 
 @pytest.mark.parametrize("text", ["", "\n", HEADER, HEADER + "\n"])
@@ -175,7 +175,7 @@ def test_case_7_duplicates(tmp_path: Path) -> None:
     refused(path, "line 4: this turn stands there twice with different values")
     same = {"id": "r1"} | logged(1.7e9, 10, 5)
     assert checked(lines(path, same, same))[0].n_turns == 1
-    refused(lines(path, same, {"id": "r1"} | logged(1.7e9, 10, 6)), "twice with different values")
+    refused(lines(path, same, {"id": "r1"} | logged(1.7e9, 11, 5)), "twice with different values")
 
 
 def test_case_7_shuffled_turns_are_sorted_and_counted(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import numpy as np
 import pyarrow as pa
 
-from carbonrouter_core.reading.columns import Wanted, read_columns
+from carbonrouter_core.reading.columns import Wanted
 from carbonrouter_core.reading.files import Source
 from carbonrouter_core.traces.importers.base import Importer, Reading, always, lacks
 
@@ -27,7 +27,7 @@ def _read(source: Source, reading: Reading) -> Iterator[pa.Table]:
         Wanted("input_tokens", ("ContextTokens",)),
         Wanted("output_tokens", ("GeneratedTokens",)),
     )
-    for table in read_columns(source, wanted, reading.findings, reading.progress):
+    for table in reading.columns(source, wanted):
         lines = table["line"].to_numpy().astype(str)
         session = pa.array(np.char.add(f"request-{source.number}-", lines))
         yield table.append_column("session", session).append_column("order", table["time_s"])

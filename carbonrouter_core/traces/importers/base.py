@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import pyarrow as pa
 
 from carbonrouter_core.progress import Progress, nobody_listens
+from carbonrouter_core.reading.columns import Wanted, names_in_file, read_columns
 from carbonrouter_core.reading.files import Source
 from carbonrouter_core.reading.findings import Findings
 from carbonrouter_core.reading.formats import Format
@@ -22,8 +23,10 @@ RAW = pa.schema(
         ("time_s", pa.float64()),
         ("new_prompt_tokens", pa.float64()),
         ("input_tokens", pa.float64()),
+        ("beside_prompt_tokens", pa.float64()),
         ("history_tokens", pa.float64()),
         ("output_tokens", pa.float64()),
+        ("reasoning_tokens", pa.float64()),
         ("cached_tokens_observed", pa.float64()),
         ("served_model", pa.string()),
         ("served_region", pa.string()),
@@ -34,10 +37,14 @@ RAW = pa.schema(
 """What importers hand on, one row a turn; a column left out is all null.
 
 ``line``: where it stands in its file. ``order``: what sorts the turns of a session (turn number
-or time). ``ident``: the id of the request, where there is one: equal ones are duplicates.
+or time). ``ident``: the id of the request, where there is one: lines of a session with the same
+id are one turn.
 ``time_s``: see :data:`Times`. Either ``new_prompt_tokens`` is given, or ``input_tokens`` (the
 whole prompt, history included), from which history and new prompt are worked out; there a
 ``history_tokens`` says what leads the prompt where the log knows better than "all before".
+``beside_prompt_tokens``: cached tokens that belong to the prompt if ``input_tokens`` leaves them
+out, which is decided once the whole file is read (:mod:`.prompt_counts`). ``reasoning_tokens``:
+the part of the output that later prompts do not hold.
 """
 
 SAME_TURN = "the turn stands there twice with the same values; one is kept"
@@ -48,16 +55,54 @@ Times = Literal["start_utc", "t_s", "start_s", "clock", "none"]
 the window's start, seconds of a clock that starts with the trace, or nothing."""
 
 
+CachedTokens = Literal["included", "excluded"]
+Prompts = Literal["whole", "incremental"]
+TimeUnit = Literal["s", "ms", "us", "ns"]
+
+
 @dataclass(frozen=True)
 class ImportOptions:
     """What the user may say about a file that the file does not say itself.
 
     ``served_region``: where all of it was served; ``keep_dates``: whether absolute times stay
     (else only the times within each session do, and sessions are placed anew in any window).
+    ``cached_tokens``: whether prompt counts hold the cached tokens; None: told by the file.
+    ``prompts``: whether a prompt holds the turns before it (``whole``) or only the new message
+    (``incremental``). ``timezone``: of times that do not name theirs; None: UTC.
+    ``time_unit``: of times that are numbers counted from a start; None: told by the file.
     """
 
     served_region: str | None = None
     keep_dates: bool = True
+    cached_tokens: CachedTokens | None = None
+    prompts: Prompts = "whole"
+    timezone: str | None = None
+    time_unit: TimeUnit | None = None
+
+
+@dataclass
+class PromptEvidence:
+    """What the rows of an import say about their prompt counts: numbers of rows.
+
+    ``over``: more cached than prompt tokens. ``total_with``, ``total_without``: the total of all
+    tokens is the sum with the cached tokens, or without them. ``named``: the names of the fields
+    are those of an API that leaves cached tokens out. ``decided``: the row alone tells that they
+    are left out. ``open``: only the whole file tells.
+    """
+
+    over: int = 0
+    total_with: int = 0
+    total_without: int = 0
+    named: int = 0
+    decided: int = 0
+    open: int = 0
+
+    @property
+    def excluded(self) -> bool:
+        """Whether the prompt counts of open rows leave cached tokens out."""
+        if self.over or self.total_with:
+            return True
+        return self.named > 0 and not self.total_without
 
 
 @dataclass
@@ -69,6 +114,18 @@ class Reading:
     progress: Progress = nobody_listens
     memory: dict[str, Any] = field(default_factory=dict)
     """What an importer carries from one file to the next."""
+    names: dict[str, str] = field(default_factory=dict)
+    """What the file that is being read calls the columns of :data:`RAW`, for messages."""
+    evidence: PromptEvidence = field(default_factory=PromptEvidence)
+    time_unit_s: float = 1.0
+    """Seconds that the format says one of its times is, where they count from a start."""
+
+    def columns(self, source: Source, wanted: Sequence[Wanted]) -> Iterator[pa.Table]:
+        """The ``wanted`` columns of a file, as the user says that it is to be read."""
+        self.names = names_in_file(source, wanted)
+        return read_columns(
+            source, wanted, self.findings, self.progress, timezone=self.options.timezone
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -82,6 +139,10 @@ class Importer(Format):
     times: Callable[[Source], Times]
     turn_is_key: bool = False
     """Whether two rows of the same session and order are the same turn."""
+    record_is_session: bool = False
+    """Whether two records of the same name are two sessions, if they differ."""
+    infers_contexts: bool = False
+    """Whether calls within a session may be of several conversations, as with sub-agents."""
     late: Literal["refuse", "clamp"] = "clamp"
     """What to do with a turn whose time is before that of the turn before it."""
     difficulty_source: str = "predicted from the text of the prompts"

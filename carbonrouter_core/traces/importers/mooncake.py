@@ -61,6 +61,7 @@ def _read(source: Source, reading: Reading) -> Iterator[pa.Table]:
         own.rows_read += len(fast.line)
         return fast
 
+    reading.time_unit_s = 1 / MS_PER_S
     heads = _Heads()
     for some in chunks_ahead(source, reading.findings, reading.progress, requests):
         begins, history, branches = heads.follow(some)

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 import numpy as np
 import pyarrow as pa
 
-from carbonrouter_core.reading.columns import ColumnKind, Wanted, read_columns
+from carbonrouter_core.reading.columns import ColumnKind, Wanted
 from carbonrouter_core.reading.files import Source
 from carbonrouter_core.traces.importers.base import Importer, Reading, Times
 
@@ -98,7 +98,7 @@ def _read(source: Source, reading: Reading) -> Iterator[pa.Table]:
     if time != "none":
         kind: ColumnKind = "time" if time == "start_utc" else "number"
         wanted.append(Wanted("time_s", (time,), kind, label=time))
-    for table in read_columns(source, wanted, reading.findings, reading.progress):
+    for table in reading.columns(source, wanted):
         empty = table["history_tokens"].is_null().to_numpy()
         if "history_tokens" in names and empty.any():
             lines = table["line"].to_numpy()[empty]

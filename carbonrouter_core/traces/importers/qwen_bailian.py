@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from carbonrouter_core.reading.columns import Wanted, read_columns
+from carbonrouter_core.reading.columns import Wanted
 from carbonrouter_core.reading.files import Source
 from carbonrouter_core.traces.importers.base import (
     DIFFERING_TURN,
@@ -45,7 +45,7 @@ def _read(source: Source, reading: Reading) -> Iterator[pa.Table]:
         Wanted("output_tokens", ("output_length",)),
     )
     # ids stay as Arrow keeps them: as objects, those of millions of requests would fill memory
-    parts = list(read_columns(source, wanted, reading.findings, reading.progress))
+    parts = list(reading.columns(source, wanted))
     table = pa.concat_tables(parts).combine_chunks() if parts else None
     del parts
     if table is None or not table.num_rows:

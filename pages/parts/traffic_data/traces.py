@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+import zoneinfo
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -30,7 +31,8 @@ from carbonrouter_core.store.store import open_store
 from carbonrouter_core.store.traces import StoredTrace
 from carbonrouter_core.traces.builtin import BUILTIN_TRACES
 from carbonrouter_core.traces.importers import IMPORTERS
-from carbonrouter_core.traces.importers.base import ImportOptions
+from carbonrouter_core.traces.importers.base import CachedTokens, ImportOptions, Prompts
+from carbonrouter_core.traces.plausible import UNITS_S
 from carbonrouter_core.traces.report import TraceReport
 from carbonrouter_core.traces.schema import LONG_SESSION_TURNS
 from carbonrouter_core.words import figures as fmt
@@ -39,6 +41,16 @@ from pages.shared.markdown import plain
 
 PREVIEW_ROWS = 200
 OBSERVED = "trace-observed-for"
+
+FROM_CONTENT = "Found from the content"
+CACHED_NAMES: dict[CachedTokens, str] = {
+    "included": "hold the cached tokens",
+    "excluded": "leave out the cached tokens",
+}
+PROMPT_NAMES: dict[Prompts, str] = {
+    "whole": "holds the turns before it",
+    "incremental": "holds only the new message",
+}
 
 
 # --- Asking ----------------------------------------------------------------------------------
@@ -50,7 +62,7 @@ def ask_what_is_not_said() -> tuple[str | None, ImportOptions]:
         chosen = st.selectbox(
             "Format",
             ["", *IMPORTERS],
-            format_func=lambda name: IMPORTERS[name].label if name else "Found from the content",
+            format_func=lambda name: IMPORTERS[name].label if name else FROM_CONTENT,
             key="trace-format",
         )
         regions = core.load_catalog().regions
@@ -67,7 +79,39 @@ def ask_what_is_not_said() -> tuple[str | None, ImportOptions]:
             help="Off: only the times within each session are kept, so that any window can be "
             "used. Carbon intensity comes with this program for 2021 to 2024.",
         )
-    return chosen or None, ImportOptions(served_region=region or None, keep_dates=keep)
+        cached = st.selectbox(
+            "Prompt counts",
+            [None, *CACHED_NAMES],
+            format_func=lambda name: CACHED_NAMES[name] if name else FROM_CONTENT,
+            key="trace-cached",
+            help="OpenAI counts cached tokens in the prompt, Anthropic beside it.",
+        )
+        prompts = st.selectbox(
+            "Each prompt",
+            list(PROMPT_NAMES),
+            format_func=PROMPT_NAMES.__getitem__,
+            key="trace-prompts",
+        )
+        timezone = st.selectbox(
+            "Time zone of times that name none",
+            ["", *sorted(zoneinfo.available_timezones())],
+            format_func=lambda name: name or "UTC",
+            key="trace-timezone",
+        )
+        unit = st.selectbox(
+            "Unit of times that count from a start",
+            [None, *UNITS_S],
+            format_func=lambda name: name or FROM_CONTENT,
+            key="trace-unit",
+        )
+    return chosen or None, ImportOptions(
+        served_region=region or None,
+        keep_dates=keep,
+        cached_tokens=cached,
+        prompts=prompts,
+        timezone=timezone or None,
+        time_unit=unit,
+    )
 
 
 # --- The report ------------------------------------------------------------------------------
@@ -75,6 +119,8 @@ def ask_what_is_not_said() -> tuple[str | None, ImportOptions]:
 
 def show_report(report: TraceReport) -> None:
     """The validation report: what was read, what was guessed, what is wrong and where."""
+    for warning in report.warnings:
+        st.warning(plain(warning[:1].upper() + warning[1:]) + ".", icon=":material/warning:")
     if report.refused:
         st.error(
             f"{fmt.plural(report.refused, 'row')} cannot be right, so nothing can be stored. "
@@ -91,7 +137,10 @@ def show_report(report: TraceReport) -> None:
             icon=":material/warning:",
         )
     else:
-        st.success("The file is sound and can be stored.", icon=":material/check_circle:")
+        sound = (
+            "The file can be stored." if report.warnings else "The file is sound and can be stored."
+        )
+        st.success(sound, icon=":material/check_circle:")
     st.markdown(f"**{plain(report.format_label)}**: {plain(report.format_reason)}.")
     figures = st.container(horizontal=True, key="trace-figures")
     share = report.long_session_share
@@ -101,6 +150,7 @@ def show_report(report: TraceReport) -> None:
         ("Sessions", fmt.number(report.sessions)),
         ("Repaired", fmt.number(report.count("repaired"))),
         ("Refused", fmt.number(report.refused + report.unreadable)),
+        ("Left out", fmt.number(report.count("left out"))),
         (
             f"Sessions over {LONG_SESSION_TURNS} turns",
             fmt.NOT_AVAILABLE if share is None else fmt.percent(100 * share),

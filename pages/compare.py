@@ -73,7 +73,7 @@ def draw_breakdown(shown: page.Page, others: list[Entry], reference: Entry, scal
 
 def draw_fairness(shown: page.Page, compared: list[Entry]) -> None:
     """Quality and latency by where users are."""
-    st.html('<h2 class="cr-title">Are users of all regions served alike?</h2>')
+    st.html('<h2 class="cr-title">How evenly are user regions served?</h2>')
     left, right = st.columns(2, gap="medium")
     with left:
         quality = ("quality_mean", "Predicted quality", "%", 100.0)
@@ -86,8 +86,4 @@ def draw_fairness(shown: page.Page, compared: list[Entry]) -> None:
 
 
 shown = page.start("Compare")
-if shown.problem:
-    page.problem("This scenario cannot be run", shown.problem)
-else:
-    with page.guard():
-        draw(shown)
+page.draw(shown, draw)

@@ -97,8 +97,4 @@ def draw_schedule(run: core.Comparison, loads: dict[str, HourlyLoad]) -> None:
 
 
 shown = page.start("Energy planning")
-if shown.problem:
-    page.problem("This scenario cannot be run", shown.problem)
-else:
-    with page.guard():
-        draw(shown)
+page.draw(shown, draw)

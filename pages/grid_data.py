@@ -77,5 +77,5 @@ def draw(shown: page.Page) -> None:
 
 shown = page.start("Grid data")
 if shown.problem:  # the scenario is wrong, but a series or a site may be what mends it
-    page.problem("This scenario cannot be run", shown.problem)
+    page.problem(page.CANNOT_RUN, shown.problem)
 draw(shown)

@@ -46,9 +46,9 @@ def draw_worked_turn(shown: page.Page) -> None:
         served = d == turn.deployment
         place.html(worked.candidate_html(candidate, why_not, served=served, embodied=embodied))
     page.note(
-        "Figures are rounded for reading, results to five digits; redone from what is shown, "
-        "the last digit may differ by one. \N{MINUS SIGN}, × and / as in arithmetic, ^ to the "
-        "power of, ln natural logarithm."
+        "Figures are rounded, results to five digits. If you compute a result from the rounded "
+        "figures, its last digit may differ by one. ^ is 'to the power of', ln the natural "
+        "logarithm."
     )
 
 
@@ -84,7 +84,7 @@ def draw(shown: page.Page) -> None:
                     draw_worked_turn(shown)
             elif title == "Factors and their sources" and not shown.problem:
                 draw_factors(shown)
-            elif title == "How well it meets measurements":
+            elif title == "How well it matches measurements":
                 with st.expander("By model and GPU type"):
                     st.dataframe(pd.read_csv(data_path("cost_model_errors.csv")), hide_index=True)
             elif title == "How to cite" and not shown.problem:
@@ -95,6 +95,6 @@ def draw(shown: page.Page) -> None:
 
 shown = page.start("Method")
 if shown.problem:
-    page.problem("This scenario cannot be run", shown.problem)
+    page.problem(page.CANNOT_RUN, shown.problem)
 with page.guard(), st.container(key="method"):
     draw(shown)

@@ -105,8 +105,4 @@ def draw_other_policies(
 
 
 shown = page.start("Overview")
-if shown.problem:
-    page.problem("This scenario cannot be run", shown.problem)
-else:
-    with page.guard():
-        draw(shown)
+page.draw(shown, draw)

@@ -9,7 +9,7 @@ from pages.shared import page
 
 shown = page.start("Report")
 if shown.problem:  # kept runs can be opened all the same
-    page.problem("This scenario cannot be run", shown.problem)
+    page.problem(page.CANNOT_RUN, shown.problem)
 with page.guard():
     result = downloads.collect()
     downloads.draw(shown)

@@ -11,7 +11,7 @@ from pages.shared import cache, page, studies
 
 JOB = "sensitivity-job"
 EMPTY = (
-    "Every saving rests on choices and on measured factors. Here you see which of them matter "
+    "Every saving depends on choices and on measured factors. Here you see which of them matter "
     "most. Press <b>Run</b>: it takes some seconds. A large trace takes longer: run a sample of "
     "the conversations first."
 )
@@ -33,8 +33,4 @@ def draw(shown: page.Page) -> None:
 
 
 shown = page.start("Sensitivity")
-if shown.problem:
-    page.problem("This scenario cannot be run", shown.problem)
-else:
-    with page.guard():
-        draw(shown)
+page.draw(shown, draw)

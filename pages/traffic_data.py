@@ -103,6 +103,6 @@ def draw() -> None:
 
 shown = page.start("Traffic data")
 if shown.problem:  # the scenario is wrong, but other traffic can still be brought
-    page.problem("This scenario cannot be run", shown.problem)
+    page.problem(page.CANNOT_RUN, shown.problem)
 with page.guard():
     draw()

@@ -25,7 +25,7 @@ _CHARGES = tuple(field.name for field in fields(Charges))
 
 
 class _Columns:
-    """Columns of ``rows`` rows in a file that goes when nobody holds this any more."""
+    """Columns of ``rows`` rows in a file that is deleted with this object."""
 
     def __init__(self, rows: int) -> None:
         self._rows = rows
@@ -50,8 +50,10 @@ class _Columns:
             raise _no_space(error) from error
 
     def read(self) -> list[np.ndarray]:
-        """The columns, read-only: a page of one is in memory once it is looked at, until the
-        arrays of this call are gone."""
+        """The columns, read-only.
+
+        A page of the file is in memory once it is read, as long as one of these arrays is.
+        """
         if not self._rows:
             return [np.empty(0, kind) for kind in self._types]
         mapped = mmap.mmap(self._file.fileno(), 0, access=mmap.ACCESS_READ)
@@ -70,9 +72,10 @@ def _no_space(error: OSError) -> InputError:
 
 
 class RunOnDisk(Run):
-    """A run that is in memory only as far as it is looked at.
+    """A run in a file, of which only what is read is in memory.
 
-    Hold neither :attr:`decisions` nor :attr:`charges`: what was looked at stays for as long.
+    Keep no reference to :attr:`decisions` or :attr:`charges`: pages that were read stay in memory
+    as long as there is a reference to them.
     """
 
     _decided: _Columns

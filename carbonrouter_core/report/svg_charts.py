@@ -21,7 +21,7 @@ from carbonrouter_core.words import figures as fmt
 
 WIDTH = 680
 """Width of a chart in its own units; on paper 180 mm."""
-INK, MUTED, GRID, AXIS = "#15292E", "#52606D", "#DDE3E8", "#7B8794"
+INK, MUTED, GRID = "#15292E", "#52606D", "#DDE3E8"
 FONT_SIZE = 12
 CHARACTER = 6.3
 """Width of a character of that size, about, for what must not run into something else."""

@@ -1,4 +1,4 @@
-"""What a scenario demands of every turn and could not be had: said, since figures hide it."""
+"""Turns for which a limit of the scenario could not be kept, in sentences: means hide them."""
 
 from __future__ import annotations
 

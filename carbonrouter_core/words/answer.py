@@ -8,7 +8,7 @@ from __future__ import annotations
 from carbonrouter_core.words import figures as fmt
 
 TOO_FEW = "There are too few sessions to say how sure this is."
-NOT_SETTLED = "This workload does not settle which of the two emits less."
+NOT_SETTLED = "For this workload it is not certain which of the two emits less."
 TEST_HALF = "On the half of the sessions nothing was learned from"
 LONG_SESSIONS = "In sessions over 30 turns"
 

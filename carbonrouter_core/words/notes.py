@@ -1,4 +1,4 @@
-"""Sentences about what figures rest on, and about what a scenario demands and could not get."""
+"""Sentences about the basis of figures, and about limits of the scenario that were not kept."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from carbonrouter_core.words import figures as fmt
 
 FAIRCARBON = "FairCarbon is reconstructed from its published abstract."
 TIMES = "Times are estimates without queueing."
-QUALITY = "Predicted quality is a common yardstick and no measured rate of good answers."
+QUALITY = "Predicted quality is one scale for all policies, not a measured rate of good answers."
 
 
 def difficulty(source: str) -> str:
@@ -36,8 +36,8 @@ def below_floor(turns: int, all_turns: int, quality_floor: float) -> str:
 def over_ceiling(turns: int, all_turns: int, latency_ceiling_ms: float) -> str:
     """Turns that take longer than the scenario's latency ceiling."""
     return (
-        f"In {fmt.number(turns)} of {fmt.number(all_turns)} turns nothing is within the latency "
-        f"ceiling of {latency_ceiling_ms / units.MS_PER_S:g} s; what is fastest serves them."
+        f"In {fmt.number(turns)} of {fmt.number(all_turns)} turns no candidate is within the "
+        f"latency ceiling of {latency_ceiling_ms / units.MS_PER_S:g} s; the fastest serves them."
     )
 
 

@@ -242,8 +242,8 @@ def possible(
     text = _possible(carbon_g, scenario, names, mass)
     if scenario.embodied:
         text += (
-            " Here, and here alone, the making of the machines (embodied carbon) is counted in: "
-            "in this scenario routers choose by it too."
+            " Only here the carbon of making the machines (embodied carbon) is included, since in "
+            "this scenario routers choose by it too."
         )
     return text
 
@@ -260,4 +260,4 @@ def _possible(
     if scenario.latency_ceiling_ms is not None:
         # Which candidates are fast enough depends on the cache, so free migration is no bound.
         return f"{text}."
-    return f"{text}; less than free migration, {mass.text(carbon_g[BOUND])}, cannot be."
+    return f"{text}, but nothing can emit less than free migration, {mass.text(carbon_g[BOUND])}."

@@ -424,7 +424,7 @@ def gap_closed(
 
 def _gap_title(share_percent: float | None, names: Mapping[str, str]) -> str:
     if share_percent is None:
-        return "FairCarbon leaves nothing to save"
+        return "Nothing can be saved against FairCarbon"
     if share_percent < 0:
         return "None of the possible saving is reached"
     possible = "best saving found" if core.OPTIMUM in names else "possible saving"

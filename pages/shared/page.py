@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import logging
 import runpy
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import date
@@ -25,6 +25,7 @@ HERE = Path(__file__).parent
 STYLE_SHEETS = (ASSETS / "style.css", HERE / "components.css")
 PRESENT_SHEET = HERE / "present.css"
 FIRST_START = "The first start on a machine compiles the engine, about 20 s; later starts do not."
+CANNOT_RUN = "This scenario cannot be run"
 NAVIGATION_KEY = "navigation"
 PRESENT_KEY, PRESENTING_KEY = "present", "presenting"
 
@@ -67,7 +68,7 @@ def start(title: str, *, brief: bool = False) -> Page:
         present = st.toggle(
             "Present",
             key=PRESENT_KEY,
-            help="Hides the controls and enlarges the figures, for a screen across the room.",
+            help="Hides the controls and enlarges the figures, for a presentation.",
         )
     if present:
         st.html(PRESENT_SHEET)
@@ -107,6 +108,15 @@ def _strip(title: str, scenario: core.Scenario, *, runnable: bool) -> str:
     )
 
 
+def draw(shown: Page, content: Callable[[Page], None]) -> None:
+    """What a page shows of a scenario that can be run, or what is wrong with the scenario."""
+    if shown.problem:
+        problem(CANNOT_RUN, shown.problem)
+    else:
+        with guard():
+            content(shown)
+
+
 @contextmanager
 def guard() -> Iterator[None]:
     """Show a failure as what was wrong and what to do; the rest of the page goes on.
@@ -119,7 +129,7 @@ def guard() -> Iterator[None]:
     except jobs.StoppedError as error:
         jobs.offer_again([error])
     except core.CarbonRouterError as error:
-        problem("This scenario cannot be run", str(error))
+        problem(CANNOT_RUN, str(error))
         _offer_window(getattr(error, "nearest_start", None))
     except Exception:
         _log.exception("page failed")

@@ -217,7 +217,7 @@ def follow(key: str, study: Study | None, show: Show) -> None:
             icon=":material/history:",
         )
     if now.phase is Phase.FAILED:
-        page.problem("This could not be run to its end", now.error)
+        page.problem("This run failed", now.error)
     elif now.phase is Phase.STOPPED:
         finished = "are shown below" if results.note else "are kept; *Go on* does the rest"
         st.warning(

@@ -178,21 +178,6 @@ def rgb_to_hex(colour: Sequence[int]) -> str:
     return f"#{red:02X}{green:02X}{blue:02X}"
 
 
-def contrast_ratio(first: str, second: str) -> float:
-    """Contrast of two colours by WCAG 2.2 (1 to 21; AA asks 4.5 of text, 3 of graphics)."""
-
-    def luminance(colour: str) -> float:
-        channels = [value / 255 for value in hex_to_rgb(colour)]
-        linear = [
-            value / 12.92 if value <= 0.04045 else ((value + 0.055) / 1.055) ** 2.4
-            for value in channels
-        ]
-        return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
-
-    bright, dim = sorted((luminance(first), luminance(second)), reverse=True)
-    return (bright + 0.05) / (dim + 0.05)
-
-
 FONT_SIZE = 14
 PRESENT_FONT_SIZE = 19
 

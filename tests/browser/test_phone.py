@@ -24,7 +24,7 @@ SHOWN = {
     "energy_planning": ".cr-verdict",
     "traffic_data": "[data-testid=stFileUploader]",
     "grid_data": "text=How often each region is the cleanest",
-    "report": "text=Take the figures away",
+    "report": "text=Download the figures",
     "method": ".cr-worked",
 }
 """Address of each page, and what it shows once it is drawn."""

@@ -28,7 +28,7 @@ def download(tab: Tab, kind: str, folder: Path) -> Path:
 
 
 def test_bundle_and_report_are_downloaded_whole(open_tab: OpenTab, tmp_path: Path) -> None:
-    tab = open_tab("report", "text=Take the figures away")
+    tab = open_tab("report", "text=Download the figures")
     bundle = download(tab, "bundle", tmp_path)
     with zipfile.ZipFile(bundle) as files:
         assert files.testzip() is None

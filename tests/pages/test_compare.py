@@ -81,7 +81,7 @@ def test_a_newcomer_sees_who_emits_least_and_what_it_costs(
     assert f"between {saving.low_percent:.1f} and {saving.high_percent:.1f} % less" in told
     sooner = theirs["ttft_ms_mean"] - ours["ttft_ms_mean"]
     assert f"the first token comes {sooner:.0f} ms sooner" in told
-    assert "knows or gets what no router can" in told and "on the Pareto front" in told
+    assert "a bound: no router can do this" in told and "on the Pareto front" in told
     for policy_id in both.runs:
         assert f"{both.figures(policy_id)['latency_gap_ms']:.0f} ms" in told, "fairness"
     assert len(app.get("plotly_chart")) == 7

@@ -196,7 +196,7 @@ def test_seasons_and_knowledge_are_compared(open_page: Callable[..., AppTest]) -
     known = frame(app, "What it knows")
     assert len(known) == 10
     assert known["Note"].str.contains("no forecast").sum() == 2
-    assert (known["Against the present known"] == "n/a").sum() == 2
+    assert (known["Against knowing the current intensity"] == "n/a").sum() == 2
     # a series was stored, or a site deleted: these figures are of the data before
     cache.forget()
     assert not app.run().dataframe or not any("Window" in one.value for one in app.dataframe)

@@ -99,7 +99,7 @@ def test_the_figures_are_those_of_the_command_line(open_page: OpenPage, planned:
             at = pd.Timestamp(row["peak_hour_utc"])
             assert at.strftime("%a %d %b %Y, %H:%M UTC") in said
             assert f"{row['typical_peak_hour_utc']:02d}:00 UTC" in said
-    assert "overstates it" in said
+    assert "is too high" in said
     assert len(app.get("plotly_chart")) == 4
 
 
@@ -115,7 +115,7 @@ def test_carbon_can_be_shown_and_other_policies_looked_at(open_page: OpenPage) -
     titles = [json.loads(one.proto.spec)["layout"]["title"]["text"] for one in
               app.get("plotly_chart")]  # fmt: skip
     assert titles[:2] == ["A typical day: CO2e", "Hour by hour: CO2e"]
-    assert "With Sticky in place of FairCarbon" in words(app)
+    assert "If Sticky replaces FairCarbon" in words(app)
     app.selectbox(key="plan-policy").set_value("faircarbon").run()
     assert not app.exception and app.selectbox(key="plan-against").value != "faircarbon"
 
@@ -253,7 +253,7 @@ def test_moved_power_says_where_more_and_where_less() -> None:
     assert "London 2.00 kW less and Los Angeles 2.00 kW more" in said
     assert "The largest change is 48.0 kW more in Los Angeles at 05:00 UTC." in said
     none = sentences.moved(power_kw * 0, ("a", "b"), CHOICE)
-    assert none.endswith("draws what FairCarbon draws, in every region.")
+    assert none.endswith("draws the same power as FairCarbon in every region.")
     chart = plots.moved(power_kw, ("europe-west2", "us-west2"), ROUTER, "faircarbon")
     (drawn,) = chart.figure.data
     assert (drawn.zmin, drawn.zmax) == (-48.0, 48.0)

@@ -273,7 +273,7 @@ def test_figures_in_the_words_are_those_of_the_data() -> None:
     assert "about 11 % too much" in text and round(below.bias_percent.mean()) == 11
     vllm = errors[(errors.source == "Argonne, vLLM") & (errors.gpu == "A100-80GB")]
     vllm = vllm[vllm.quantity == "gpu_j_per_output_token"]
-    assert "met within 7 %" in text and vllm.mean_absolute_error_percent.max() <= 7.0
+    assert "it is within 7 % of" in text and vllm.mean_absolute_error_percent.max() <= 7.0
     uncertain = pd.read_csv(ROOT / "data" / "saving_uncertainty.csv")
     readme = " ".join((ROOT / "README.md").read_text("utf-8").split())
     for policy in ROUTERS:
@@ -294,8 +294,8 @@ def test_constants_in_the_words_are_those_of_the_code() -> None:
     text = sections.TEXT.read_text("utf-8")
     epsilon = {name: gpu.context_nj_per_byte for name, gpu in load_catalog().gpus.items()}
     for said in (
-        f"{costs.HOST_W_PER_GPU:.0f} W of",
-        f"the {costs.MEASURED_CONTEXT_TOKENS:.0f} tokens of the measurements",
+        f"{costs.HOST_W_PER_GPU:.0f} W for each GPU",
+        f"contexts of {costs.MEASURED_CONTEXT_TOKENS:.0f} tokens",
         f"{epsilon['H100-80GB']} nJ/B on A100 and H100, {epsilon['B200-180GB']} nJ/B on B200",
         rf"\frac{{{costs.KV_MEMORY_SHARE}\,g\,M",
         rf"{{{costs.KV_BANDWIDTH_SHARE}\,g\,b}}",

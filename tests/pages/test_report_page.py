@@ -154,7 +154,7 @@ def test_runs_are_kept_renamed_compared_opened_and_deleted(open_page: OpenPage) 
     assert "decisions.csv has the same bytes. Nothing it rests on has changed." in words(app)
     app.selectbox(key="run-second").set_value(second).run()
     assert "quality floor 0.65 → 0.8" in words(app)
-    assert "turns that both have are served elsewhere" in words(app)
+    assert "turns in both runs are served elsewhere" in words(app)
 
     app.text_input(key=f"run-name-{first}").set_value("Renamed").run()
     click(app, "run-rename")

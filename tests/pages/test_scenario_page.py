@@ -132,12 +132,12 @@ def test_a_changed_choice_is_listed_and_undone(
 
 def test_a_ceiling_out_of_reach_is_said_beside_the_answer(open_real_page: OpenPage) -> None:
     app = open_real_page()
-    assert "nothing is within the latency ceiling" not in words(app)
+    assert "no candidate is within the latency ceiling" not in words(app)
 
     app.number_input(key="scenario_latency_ceiling_ms").set_value(0.01)
     run(app)
 
-    assert "nothing is within the latency ceiling of 0.01 s" in words(app)
+    assert "no candidate is within the latency ceiling of 0.01 s" in words(app)
 
 
 def test_a_preset_reached_by_hand_is_one(open_page: OpenPage) -> None:
@@ -222,10 +222,10 @@ def test_nothing_chosen_is_said_and_can_be_undone(open_page: OpenPage, field: st
 
     assert "These choices cannot be run" in words(app)
     assert f"{field} is empty" in words(app).lower()
-    assert "What these choices come to" not in words(app)
+    assert "The result of these choices" not in words(app)
     app.button(key=f"undo_{field}").click()
     run(app)
-    assert "What these choices come to" in words(app)
+    assert "The result of these choices" in words(app)
 
 
 def test_all_that_is_impossible_is_explained_before_running(
@@ -246,7 +246,7 @@ def test_all_that_is_impossible_is_explained_before_running(
 
     assert "Llama-3.1-405B has no energy points for any chosen GPU type" in words(app)
     assert "Paris: Carbon intensity of zone FR (lifecycle) runs from 2022-01-01" in words(app)
-    assert "What these choices come to" not in words(app)
+    assert "The result of these choices" not in words(app)
 
 
 def test_a_defect_shows_no_traceback(open_page: OpenPage, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -360,7 +360,7 @@ def test_a_file_comes_back_as_it_went(open_page: OpenPage) -> None:
     open_file(app, sent.to_json().encode())
 
     assert scenario_of(app) == sent
-    assert "Opened mine.json." in words(app) and "says nothing of" not in words(app)
+    assert "Opened mine.json." in words(app) and "does not give" not in words(app)
     app.slider(key="scenario_quality_floor").set_value(0.6)
     run(app)
     assert scenario_of(app).quality_floor == 0.6, "the file is not taken twice"
@@ -373,7 +373,7 @@ def test_what_a_file_leaves_out_is_named(open_page: OpenPage) -> None:
     open_file(app, json.dumps(values).encode())
 
     assert scenario_of(app).seed == 7
-    assert "It says nothing of models and seed: as in preset Paper." in words(app)
+    assert "It does not give models and seed, taken from preset Paper." in words(app)
     assert "from preset Prompt cache" in words(app), "measured from the nearest preset"
 
 
@@ -410,4 +410,4 @@ def test_presenting_lists_every_choice(open_page: OpenPage) -> None:
     run(app)
     assert not app.slider
     assert "smallest chance of coming back" in words(app)
-    assert "What these choices come to" in words(app)
+    assert "The result of these choices" in words(app)

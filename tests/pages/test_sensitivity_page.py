@@ -222,7 +222,7 @@ def test_a_defect_shows_no_traceback(open_page: OpenPage, monkeypatch: pytest.Mo
 
     monkeypatch.setattr(studies, "Runner", broken)
     app = click_run(open_page())
-    assert "could not be run to its end" in words(app) and "secret" not in words(app)
+    assert "This run failed" in words(app) and "secret" not in words(app)
 
 
 def test_a_scenario_that_makes_none_is_said(open_page: OpenPage) -> None:
@@ -288,7 +288,7 @@ def test_draws_give_an_interval_beside_that_of_the_sessions(open_page: OpenPage)
     outcomes = [outcome for _, outcome in sorted(run_points(points, QUESTION))]
     found = sensitivity.factor_interval(outcomes, ROUTER)
     between = fmt.between(found.low_percent, found.high_percent).replace(fmt.NARROW_SPACE, " ")
-    assert f"<b>{between}</b>" in words(app) and "comes on top of it" in words(app)
+    assert f"<b>{between}</b>" in words(app) and "is not included" in words(app)
     assert len(app.dataframe[-1].value) == 51
 
 

@@ -20,6 +20,7 @@ from carbonrouter_core.traces.staging import stage
 from carbonrouter_core.words import figures as fmt
 from pages.parts.session_replay import conversations, decisions, player
 from pages.shared import theme
+from tests.pages.contrast import contrast_ratio
 from tests.waiting import PATIENCE_S
 
 APP = Path(__file__).resolve().parents[2] / "app.py"
@@ -172,9 +173,9 @@ def test_the_gate_is_told_with_its_numbers(world: Comparison) -> None:
                 loss_g = figures.p_back[turn] * figures.rebuild_g[turn]
                 shown += [mass.text(loss_g), f"to gain {mass.text(figures.next_gain_g[turn])}"]
             assert all(one in said for one in shown)
-            assert said.endswith(": held." if held else ": let go.")
+            assert said.endswith(": it stays." if held else ": it moves.")
             told.append(said)
-    assert any("held" in said for said in told) and any("let go" in said for said in told)
+    assert any("it stays" in text for text in told) and any("it moves" in text for text in told)
 
 
 def test_look_ahead_is_told_with_now_and_later(longest: dict[str, Story]) -> None:
@@ -385,7 +386,7 @@ def test_what_a_log_says_was_served_is_replayed_beside_the_router(
     assert not app.exception
     header, columns = sent(app)
     logged = header["policies"][1]
-    assert logged["name"] == "As served" and "weighed nothing" in logged["note"]
+    assert logged["name"] == "As served" and "does not say what was compared" in logged["note"]
     assert logged["why"][0] == "Its rule: what the log says was served where."
     assert logged["verdict"] == [
         "Starts in London",
@@ -423,4 +424,4 @@ def test_colours_of_deployments_stand_out(palette: theme.Palette) -> None:
     colours = player.DEPLOYMENTS_DARK if palette.dark else player.DEPLOYMENTS_LIGHT
     assert len(set(colours)) == len(colours)
     for colour in colours:
-        assert theme.contrast_ratio(colour, palette.background) >= 3.0, colour
+        assert contrast_ratio(colour, palette.background) >= 3.0, colour

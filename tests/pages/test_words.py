@@ -134,7 +134,7 @@ def test_the_evidence(saving: Interval, told: str) -> None:
 def test_a_doubtful_result_says_so() -> None:
     sure = plain(answer.confidence(Interval(2.0, -3, 7), NOTHING, 50))
     assert "between 3.0 % more and 7.0 % less" in sure
-    assert "does not settle" in sure
+    assert "is not certain" in sure
 
 
 def test_the_same_and_no_baseline() -> None:
@@ -218,7 +218,7 @@ def test_why_grams_a_kilowatt_hour_are_not_those_on_the_map() -> None:
 
 
 def test_what_could_not_be_kept_stands_beside_the_headline() -> None:
-    told = "In 3 of 9 turns nothing is within the latency ceiling of 2 s; <b>."
+    told = "In 3 of 9 turns no candidate is within the latency ceiling of 2 s; <b>."
     head = answer.hero_html(Interval(9.0, 6, 12), NOTHING, NOTHING, summary(), ROUTER, [told])
     figure, _, text = head.partition("cr-hero-text")
     assert "Not kept: In 3 of 9 turns" in plain(figure)

@@ -37,8 +37,8 @@ def test_a_ceiling_that_nothing_is_within_is_said(ceiling_ms: float, missed: int
     run = replay(T(100, 10), T(100, 20, 60.0), latency_ceiling_ms=ceiling_ms)
     (said,) = unmet(run, "carbonrouter")
     assert said == (
-        f"In {missed} of 2 turns nothing is within the latency ceiling of {ceiling_ms / 1000:g} s; "
-        "what is fastest serves them."
+        f"In {missed} of 2 turns no candidate is within the latency ceiling of "
+        f"{ceiling_ms / 1000:g} s; the fastest serves them."
     )
 
 

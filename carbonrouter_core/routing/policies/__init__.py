@@ -251,8 +251,8 @@ AS_SERVED = Policy(
     "As served",
     "what the log says was served where",
     from_log=True,
-    unseen="The log weighed nothing that is known here: these are the candidates a router would "
-    "have seen, with the output it would have expected.",
+    unseen="The log does not say what was compared. These are the candidates that a router would "
+    "have seen, with the output that it would have expected.",
 )
 """Not among :data:`POLICIES`, since most traces do not say how they were served."""
 

@@ -36,7 +36,7 @@ def choose(shown: page.Page) -> tuple[list[Entry], Entry | None]:
     )
     against = choices.select(
         st,
-        "Hold the others against",
+        "Reference",
         list(by_name),
         key,
         usual,
@@ -89,7 +89,7 @@ def _scenarios(shown: page.Page) -> Replays:
         format_func=names.__getitem__,
         key=ways.COMPARE_SCENARIOS,
         max_selections=MOST_SCENARIOS,
-        help="Save a scenario under a name on page Scenario to have it here.",
+        help="Scenarios that you save on page Scenario are listed here.",
     )
     choices.keep(ways.COMPARE_SCENARIOS, chosen)
     policy_id = choices.select(

@@ -370,7 +370,7 @@ def fairness(
     charts.lay_out(
         figure,
         title=title,
-        subtitle="By where users are; a straight column is fair",
+        subtitle="By region of the user; equal where the points are above each other",
         height=200 + 40 * len(regions),
         present=present,
     )

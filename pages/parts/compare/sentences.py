@@ -14,15 +14,15 @@ from pages.parts.compare.entries import Entry, Scale
 from pages.shared import answer, state
 
 NOTHING = (
-    "Choose at least two above: one to hold the others against, and one to compare with it. Your "
-    "own scenarios appear here once they are saved on page Scenario."
+    "Choose at least two above: one is the reference, and the others are compared with it. "
+    "Scenarios that you save on page Scenario are listed here."
 )
 WAIT_MEANS = ("ttft_ms_mean", "latency_ms_mean")
 SAME_WAIT = 0.005
 """Waits that differ by less than this share count as equal."""
 JAIN = (
-    "Jain index: 1 where users of all regions get the same, lower the less even it is. The gap is "
-    "between the best and the worst served region."
+    "Jain index: 1 if users of all regions get the same, lower if they do not. The gap is between "
+    "the best and the worst served region."
 )
 
 
@@ -105,7 +105,6 @@ def front(compared: Sequence[Entry], on_front: Sequence[bool]) -> str:
     )
     if any(entry.bound for entry in compared):
         text += (
-            " Policies that know the future or move for free are bounds to measure by, and stand "
-            "outside the contest."
+            " Policies that know the future or move at no cost are bounds and do not count here."
         )
     return text

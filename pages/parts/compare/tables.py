@@ -69,10 +69,10 @@ def figures(
     columns = _columns(scale)
     rows = []
     for entry, on in zip(shown, on_front, strict=True):
-        mark = " <small>knows or gets what no router can</small>" if entry.bound else ""
+        mark = " <small>a bound: no router can do this</small>" if entry.bound else ""
         mark = " <small>on the front</small>" if on else mark
         if entry is reference:
-            mark += " <small>the others are held against it</small>"
+            mark += " <small>the reference</small>"
         cells = (_cell(column, entry, reference) for column in columns)
         rows.append((f"{entry.swatch}{mark}", *cells))
     heads = ("", *(column.head for column in columns))

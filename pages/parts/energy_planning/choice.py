@@ -68,8 +68,8 @@ def _widgets(
         format="%.0f",
         key=f"{KEY}-{volume_key}",
         width=190,
-        help=f"The traffic of the scenario has {own_per_day:,.0f} a day; more are taken to be "
-        "spread over regions and hours as these are.",
+        help=f"The traffic of the scenario has {own_per_day:,.0f} a day. Another number is "
+        "spread over regions and hours in the same way.",
     )
     row.number_input(
         "Price of a tonne of CO2e",

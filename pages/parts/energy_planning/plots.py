@@ -67,7 +67,7 @@ def moved(
     return _heat(
         shown,
         cities(regions),
-        title="What the grid sees",
+        title="Change of power",
         subtitle=f"Power of {theme.name(ours)} less that of {theme.name(theirs)}",
         unit=scale.unit,
         colours=MOVED_COLOURS,

@@ -18,9 +18,9 @@ from pages.shared import state, tables, theme
 
 CLEANEST_HOURS = 4
 PEAKS = (
-    "The peak is the highest single hour of the window. Conversations that happen to meet in it "
-    "are multiplied with the volume, so that a small trace scaled up many times overstates it: "
-    "plan for something between the peak of the typical day and this."
+    "The peak is the highest single hour of the window. It is too high for a small trace that is "
+    "scaled up, since conversations that meet by chance are scaled too. Plan for a value between "
+    "the peak of the typical day and this peak."
 )
 
 
@@ -118,7 +118,7 @@ def regions_html(load: HourlyLoad) -> str:
 
 
 def moved(power_kw: np.ndarray, regions: tuple[str, ...], choice: Choice) -> str:
-    """What a grid operator sees, in a sentence a region that changes. HTML."""
+    """The change of power by region, as a grid operator sees it, in sentences. HTML."""
     mean_kw, scale = power_kw.mean(axis=1), units.power_scale(float(np.abs(power_kw).max()))
     parts = [
         f"{escape(state.place(region))} {scaled(abs(change), scale)} "
@@ -128,12 +128,12 @@ def moved(power_kw: np.ndarray, regions: tuple[str, ...], choice: Choice) -> str
     ]
     ours, theirs = theme.in_text(choice.policy_id), theme.in_text(choice.against)
     if not parts:
-        return f"{ours} draws what {theirs} draws, in every region."
+        return f"{ours} draws the same power as {theirs} in every region."
     region, hour = np.unravel_index(int(np.abs(power_kw).argmax()), power_kw.shape)
     largest = power_kw[region, hour]
     return (
-        f"With {ours} in place of {theirs}, on the mean: {fmt.joined(parts)}. The largest change "
-        f"is {scaled(abs(largest), scale)} {'more' if largest > 0 else 'less'} in "
+        f"If {ours} replaces {theirs}, the mean power changes: {fmt.joined(parts)}. The largest "
+        f"change is {scaled(abs(largest), scale)} {'more' if largest > 0 else 'less'} in "
         f"{escape(state.place(regions[region]))} at {hour:02d}:00 UTC."
     )
 
@@ -153,8 +153,8 @@ def clean_hours(profile: pd.DataFrame) -> str:
     own = sorted({state.place(region) for region in profile.loc[profile["from_window"], "region"]})
     if own:
         text += (
-            f" There is no data before the window for {escape(fmt.joined(own))}: the profile is of "
-            "the window itself."
+            f" There is no data before the window for {escape(fmt.joined(own))}: these hours "
+            "are means of the window itself."
         )
     return text
 

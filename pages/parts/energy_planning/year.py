@@ -47,8 +47,8 @@ def draw(shown: page.Page, choice: Choice) -> None:
         offered = years(usable_starts(shown.scenario))
         if not offered:
             page.note(
-                "No year can be projected: the chosen grids have no year in common with data for a "
-                f"window of {fmt.plural(shown.scenario.window_days, 'day')} in each season."
+                "No year can be projected: in no year do all chosen grids have data for a window "
+                f"of {fmt.plural(shown.scenario.window_days, 'day')} in each season."
             )
             return
         key = "plan-year"

@@ -33,12 +33,12 @@ def ask(shown: page.Page) -> None:
             work.seasons(scenario, starts, router, (SEASONS, key, router))
             st.rerun()
         st.warning("There is no window that all chosen grids have.", icon=":material/event:")
-    if buttons.button("What does knowing less cost?", disabled=busy, key="grid-run-knowledge"):
+    if buttons.button("What does less knowledge cost?", disabled=busy, key="grid-run-knowledge"):
         work.knowledge(scenario, router, (KNOWLEDGE, key, router))
         st.rerun()
     page.note(
-        "The same conversations are replayed in a window of each season, or with what a router "
-        "could have known at the time; carbon is always charged by the true intensity."
+        "The same conversations are replayed in a window of each season, or with less knowledge "
+        "of the grid. Carbon is always charged at the true intensity."
     )
     for kind, draw in ((SEASONS, _seasons), (KNOWLEDGE, _knowledge)):
         subject, results = st.session_state.get(kind, (None, ()))
@@ -96,7 +96,9 @@ def _knowledge(results: Sequence[KnowledgeResult], *, present: bool) -> None:
                     "Router": theme.name(result.policy),
                     "What it knows": MEANING[result.knowledge],
                     "CO2e": mass.text(result.carbon_g),
-                    "Against the present known": fmt.percent(result.cost_percent, 2, signed=True),
+                    "Against knowing the current intensity": fmt.percent(
+                        result.cost_percent, 2, signed=True
+                    ),
                     "Saving against FairCarbon": fmt.percent(result.saving.value_percent),
                     "95 % interval": fmt.between(*result.saving[1:]),
                     "Note": result.problem,
@@ -108,6 +110,6 @@ def _knowledge(results: Sequence[KnowledgeResult], *, present: bool) -> None:
         key="grid-knowledge-table",
     )
     page.note(
-        "FairCarbon is given the same knowledge, so the saving against it can stay as it is while "
-        "both emit more."
+        "FairCarbon has the same knowledge. The saving against it can stay the same although both "
+        "emit more."
     )

@@ -82,8 +82,8 @@ def _add() -> None:
         )  # fmt: skip
         sent = st.form_submit_button("Add", type="primary")
     page.note(
-        "Round trips to it are estimated from the distance (16.8 ms and 15.1 ms per 1,000 km), and "
-        "said to be. It can then be chosen as a region of the scenario."
+        "Round trips are estimated from the distance (16.8 ms and 15.1 ms per 1,000 km), and shown "
+        "as estimated. You can then choose the site as a region of the scenario."
     )
     if sent:
         try:

@@ -13,10 +13,10 @@ from carbonrouter_core.routing.policies import FULL_PROMPT, ROUTER
 from carbonrouter_core.words import figures as fmt
 from pages.shared import answer, cache, jobs, page, tables, theme
 
-HEADS = ("All sessions", "Over 30 turns", "Half not learned from")
+HEADS = ("All sessions", "Over 30 turns", "Test half")
 WORDS = {
     core.BASELINE: "looks at the new question alone",
-    FULL_PROMPT: "the more favourable reading: counts reading the whole conversation, everywhere",
+    FULL_PROMPT: "the more favourable reading: expects every site to read the whole conversation",
 }
 Savings = tuple[core.Interval, core.Interval, core.Interval]
 """Of all sessions, of sessions over 30 turns, and of the half that nothing was learned from."""
@@ -59,8 +59,8 @@ def html(by_reading: dict[str, Savings], router: str) -> str:
     return (
         f'<h2 class="cr-title">{escape(theme.name(router))} against both readings of FairCarbon'
         "</h2>"
-        '<p class="cr-note">What FairCarbon does is known from its abstract only, which can be '
-        "read in two ways. CO2e emitted against it, with the 95 % interval over sessions:</p>"
+        '<p class="cr-note">Only the abstract of FairCarbon is published, and it can be read in '
+        "two ways. CO2e compared with each, with the 95 % interval over sessions:</p>"
     ) + tables.html(("", *HEADS), rows, style="cr-readings")
 
 

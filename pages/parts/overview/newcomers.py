@@ -21,7 +21,7 @@ WORDS = {
     "Host servers": "The computers that the GPUs, the processors of the models, sit in. They draw "
     "power for as long as a turn keeps its GPUs.",
     "Move": "A turn answered by another model, machine type or city than the turn before.",
-    "CO2e": "Greenhouse gases, counted as the carbon dioxide that warms as much.",
+    "CO2e": "Greenhouse gases, as the amount of carbon dioxide with the same warming.",
     "Carbon intensity": "Grams of CO2e for each kilowatt-hour of a grid. It changes by the hour.",
     "PUE": "Energy that enters a data centre for each unit that reaches its computers.",
     "Time to first token, latency": "How long until the answer begins, and until it is complete. "
@@ -30,12 +30,12 @@ WORDS = {
     "prompt correctly.",
     "Gate and look-ahead": "Two rules of CarbonRouter: hold a conversation that would come "
     "straight back, or weigh the turns that are likely to follow.",
-    "Sticky, cleanest region, nearest region": "Three simple routers to hold the others against: "
+    "Sticky, cleanest region, nearest region": "Three simple routers to compare with: "
     "stay where the conversation is; go where the grid is cleanest now; stay near the user.",
-    "Hindsight optimum": "The best that could have been done knowing every conversation "
-    "beforehand. No router can know that; it shows how much is left to gain.",
-    "Free migration (bound)": "What would be emitted if moving cost nothing, all notes lying ready "
-    "everywhere. No real system does that; it shows what moving costs at all.",
+    "Hindsight optimum": "The best possible result if every conversation were known "
+    "beforehand. No router can know that. It shows how much more could be saved.",
+    "Free migration (bound)": "The emissions if moving cost nothing, since all notes were "
+    "everywhere. No real system does that. It shows what moving costs.",
     "Preset": "A set of choices to start from. Paper keeps the notes of a conversation for an "
     "hour, only where its last turn ran; the other two keep them wherever a turn ran, for 10 "
     "minutes or for an hour.",

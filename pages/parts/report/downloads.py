@@ -22,7 +22,7 @@ BYTES_PER_KB, BYTES_PER_MB = 1e3, 1e6
 
 def draw(shown: page.Page) -> None:
     """Three things to build, each with its download once it is there."""
-    st.html('<h2 class="cr-title">Take the figures away</h2>')
+    st.html('<h2 class="cr-title">Download the figures</h2>')
     router = shown.router
     policies = _policies(router)
     _download(
@@ -53,7 +53,7 @@ def draw(shown: page.Page) -> None:
         shown,
         (),
         "Placed trace (Parquet)",
-        f"{what}: with it anyone can redo the figures to the last digit.",
+        f"{what}: with it anyone can compute the same figures to the last digit.",
         lambda subject: work.placed_trace(subject, shown.scenario),
     )
 

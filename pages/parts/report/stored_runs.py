@@ -1,4 +1,4 @@
-"""Runs that are kept in the store: name, note, open, compute again, compare, delete."""
+"""Stored runs in the store: name, note, open, compute again, compare, delete."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ COMPARED_FIGURES = {
 
 
 def draw(shown: page.Page) -> None:
-    """The form that keeps the present run, and the list of stored runs."""
-    st.html('<h2 class="cr-title">Runs that are kept</h2>')
+    """The form that stores the current run, and the list of stored runs."""
+    st.html('<h2 class="cr-title">Stored runs</h2>')
     page.note(
-        "A run remembers its scenario, figures and decisions, and what they were computed from, so "
-        "that it can be computed again and any difference be seen."
+        "A stored run has its scenario, figures and decisions, and fingerprints of its data. It "
+        "can be computed again, and the page then shows any difference."
     )
     if sentence := st.session_state.pop(MESSAGE, ""):
         st.success(plain(sentence))
@@ -226,8 +226,8 @@ def _compare(runs: Sequence[StoredRun], run: StoredRun) -> None:
         if difference.turns and policy_id in difference.turns:
             common, elsewhere = difference.turns[policy_id]
             st.caption(
-                f"{fmt.number(elsewhere)} of {fmt.plural(common, 'turn')} that both have are "
-                "served elsewhere."
+                f"{fmt.number(elsewhere)} of {fmt.plural(common, 'turn')} in both runs are served "
+                "elsewhere."
             )
 
 

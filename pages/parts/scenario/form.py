@@ -72,7 +72,7 @@ def _traffic() -> None:
                 list(state.GAPS_NAMES),
                 format_func=state.GAPS_NAMES.__getitem__,
                 help="Measured pauses from the start of one turn to the start of the next. Used "
-                "where the data set brings no times of its own.",
+                "if the data set has no times.",
                 **state.bound(HERE, "gaps"),
             )
             _number("gap_median_s", "Stretch the pauses to a median of (s)", "as in the table")
@@ -138,7 +138,7 @@ def _sites() -> None:
         controls.models_control(HERE)
         controls.gpus_control(HERE)
         _availability_grid()
-        with st.expander("PUE of a site, where yours is another"):
+        with st.expander("PUE of a site, if yours differs"):
             _pue()
 
 
@@ -228,8 +228,8 @@ def _caches() -> None:
 def _quality_and_speed() -> None:
     with _group(
         "What users may ask for: quality, speed, and when to hold",
-        "Every router chooses among what meets both demands. The gate is the published rule's, the "
-        "fairness weight FairCarbon's.",
+        "Every router chooses among the candidates that meet both limits. Only the published rule "
+        "uses the gate, and only FairCarbon the fairness weight.",
         "Predicted: the chance of a right answer, from published answers of each model to 12,032 "
         "exam questions. Estimated: waiting times, without queueing.",
     ):
@@ -288,17 +288,18 @@ def _carbon() -> None:
             "What routers know of carbon intensity",
             list(state.KNOWLEDGE_NAMES),
             format_func=state.KNOWLEDGE_NAMES.__getitem__,
-            help="They decide by this; what they emit is always counted by the true intensity.",
+            help="Routers decide by this. Their emissions are always computed with the true "
+            "intensity.",
             **state.bound(HERE, "intensity_knowledge"),
         )
         st.toggle(
-            "Series of your own go before the built-in ones",
+            "Use your own series before the built-in ones",
             **state.bound(HERE, "own_intensity"),
         )
         st.toggle(
             "Embodied carbon counts in the choice",
-            help="Adds the carbon of making the machines, by the time they are busy, to what the "
-            "routers weigh. It is reported apart either way.",
+            help="Routers then also count the carbon of making the machines, by the time they are "
+            "busy. Reports always show it separately.",
             **state.bound(HERE, "embodied"),
         )
 

@@ -216,7 +216,7 @@ def _take_file() -> None:
     text = f"Opened {file.name}."
     if left_out:
         names = fmt.joined([state.field_name(name) for name in left_out])
-        text += f" It says nothing of {names}: as in preset {state.DEFAULT_PRESET}."
+        text += f" It does not give {names}, taken from preset {state.DEFAULT_PRESET}."
     _tell(text)
 
 

@@ -64,7 +64,7 @@ def _answer(shown: page.Page, figures: cache.Overview) -> None:
         ("Quality", *(fmt.percent(100 * row["quality_mean"]) for row in (ours, theirs))),
     )
     st.html(
-        '<h2 class="cr-title">What these choices come to</h2>'
+        '<h2 class="cr-title">The result of these choices</h2>'
         f'<p class="cr-answer" aria-live="polite"><b>{escape(figure)}</b> {escape(words)}</p>'
         f'<p class="cr-note">95 %: {fmt.between(*figures.saving[1:])}.</p>'
         + tables.html(("", theme.short(router), "FairCarbon"), rows)

@@ -31,7 +31,7 @@ MEANING = {
     studies.BREAK_EVEN: "Searches for values of an input at which both emit the same.",
     studies.DRAWS: "All measured factors drawn at random within their ranges, many times.",
 }
-HALVES = {"test": "those nothing was learned from", "all": "all of them"}
+HALVES = {"test": "those that the routers did not learn from", "all": "all of them"}
 SAMPLE_TURNS = 8_000
 """About this many turns in a sample: all inputs at two values take a few seconds."""
 ALL_TURNS = 100_000

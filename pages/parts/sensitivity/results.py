@@ -61,7 +61,7 @@ def _tornado(results: Results, present: bool) -> None:
     if base is None:
         return
     if base.error:
-        page.problem("This scenario cannot be run", base.error)
+        page.problem(page.CANNOT_RUN, base.error)
         return
     bars = sentences.bars(results)
     if not bars:
@@ -123,7 +123,7 @@ def _draws(results: Results, present: bool) -> None:
     if base is None:
         return
     if base.error:
-        page.problem("This scenario cannot be run", base.error)
+        page.problem(page.CANNOT_RUN, base.error)
         return
     if results.ended:
         _verdict(sentences.draws_words(results))

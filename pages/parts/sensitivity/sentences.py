@@ -21,7 +21,7 @@ from pages.shared import state, theme
 from pages.shared.studies import Results, Study
 
 HALF_WORDS = {
-    "test": "of the half that nothing was learned from",
+    "test": "of the half that the routers did not learn from",
     "all": "of both halves, so also of sessions that the routers learned from",
 }
 
@@ -58,8 +58,8 @@ def base(results: Results, outcome: Outcome) -> str:
     text += f", on {fmt.number(sessions)}{drawn} sessions {HALF_WORDS[study.question.half]}."
     if study.question.sample is not None:
         text += (
-            " A sample is for finding out what matters: the saving of all sessions can lie "
-            "anywhere in its interval."
+            " A sample shows which inputs matter. The saving of all sessions can be anywhere in "
+            "its interval."
         )
     return text
 
@@ -207,17 +207,17 @@ def search_words(results: Results) -> str:
     text = f"<b>{escape(results.break_even.in_words(*names(results.study)))}</b>"
     if results.break_even.crossings:
         text += (
-            " By the best estimate of the saving; near there its interval over sessions has both "
-            "signs."
+            " There the best estimate of the saving is 0. Near it the interval over sessions has "
+            "both signs."
         )
     return text + (
-        f" {sensitivity.SEARCH_POINTS} evenly spaced values were looked at first; a change there "
-        "and back between two of them would not be seen."
+        f" {sensitivity.SEARCH_POINTS} evenly spaced values were computed first. If the sign "
+        "changes twice between two of them, the search does not find it."
     )
 
 
 def drawn(results: Results) -> list[float]:
-    """The savings of the draws that have come, in percent."""
+    """The savings of the finished draws, in percent."""
     outcomes = [outcome for outcome in results.in_order()[1:] if outcome is not None]
     savings = [sensitivity.saving_of(outcome, results.study.policy_id) for outcome in outcomes]
     return [saving for saving in savings if saving is not None]
@@ -231,7 +231,7 @@ def draws_words(results: Results) -> str:
     ours, theirs = names(study)
     number = len(outcomes) - 1
     if not fmt.known(middle.low_percent):
-        return "Too few draws have come to give an interval."
+        return "There are too few draws for an interval yet."
     over = outcomes[0].savings[study.policy_id]
     text = (
         f"With every measured factor drawn within its range, {ours} emits "
@@ -241,8 +241,8 @@ def draws_words(results: Results) -> str:
     )
     if fmt.known(over.low_percent):
         text += (
-            f" The interval over sessions ({fmt.between(*over[1:])}) comes on top of it: that is "
-            "chance in the traffic, this is doubt about the factors."
+            f" The interval over sessions ({fmt.between(*over[1:])}) is not included: it is "
+            "about chance in the traffic, this range about errors of the factors."
         )
     losing = sum(saving < 0 for saving in drawn(results))
     if losing:

@@ -42,8 +42,8 @@ STRETCH_ROUND = 100
 """Turns of a stretch are a multiple of this, where there can be as many."""
 
 COMPARED_WITH = (
-    "Another router on the same conversations. For traffic of your own whose log says which model "
-    "served each turn and where, also what was done there: as served."
+    "Another router on the same conversations. If the log of your own traffic says which model "
+    "served each turn and where, you can also choose As served."
 )
 
 
@@ -184,8 +184,7 @@ def _none(by: str, router: str, other: str) -> str:
     ours, theirs = theme.name(router), theme.name(other)
     return {
         "Most moves": f"{ours} moves no conversation of this workload.",
-        "Most holds": f"{ours} holds no conversation where it is: it was always cheapest to stay, "
-        "or to go.",
+        "Most holds": f"{ours} never holds a conversation: every turn went where it was cheapest.",
         "Biggest saving": f"{ours} emits less than {theirs} in no conversation.",
         "Biggest loss": f"{ours} emits more than {theirs} in no conversation.",
     }.get(by, "There is no conversation.")

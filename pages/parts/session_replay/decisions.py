@@ -130,21 +130,21 @@ def _gate(story: Story, turn: int, mass: fmt.Mass) -> str:
         f"its history would cost {mass.text(rebuild_g)}. "
     )
     if p_back < theta:
-        return f"{asked}{shown} is below the threshold of {fmt.percent(100 * theta, 0)}: let go."
+        return f"{asked}{shown} is below the threshold of {fmt.percent(100 * theta, 0)}: it moves."
     word = ">" if loss_g > saving_g else "\N{LESS-THAN OR EQUAL TO}"
     weighed = (
         f"{asked}{shown} \N{MULTIPLICATION SIGN} {mass.text(rebuild_g)} = {mass.text(loss_g)} "
         f"{word} {mass.text(saving_g)}"
     )
     if loss_g <= saving_g:
-        return f"{weighed}: let go."
+        return f"{weighed}: it moves."
     gain_g = decisions.next_gain_g[turn]
     if gain_g <= 0:
-        return f"{weighed}, but the next turn is expected to gain nothing by staying: let go."
+        return f"{weighed}, but the next turn is expected to gain nothing by staying: it moves."
     gain = f"the next turn is expected to gain {mass.text(gain_g)} by staying"
     if gain_g <= saving_g:
-        return f"{weighed}, but {gain}, no more than the move saves: let go."
-    return f"{weighed}, and {gain}: held."
+        return f"{weighed}, but {gain}, no more than the move saves: it moves."
+    return f"{weighed}, and {gain}: it stays."
 
 
 def _ahead(story: Story, turn: int, mass: fmt.Mass) -> str:

@@ -27,7 +27,7 @@ def add_to(kinds: Any) -> None:
         kinds,
         "intensity",
         _import,
-        help="carbon intensity of a grid: Electricity Maps, WattTime, GB API, or a table",
+        help="carbon intensity of a grid, from files of operators and data services, or any table",
         description="Check carbon-intensity series and store them; nothing is stored if anything "
         "in it is wrong. Your series replaces the built-in one of its zone.",
     )

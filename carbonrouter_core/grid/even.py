@@ -21,6 +21,8 @@ from carbonrouter_core.reading.findings import MAX_PLACES, RowFindings
 from carbonrouter_core.units import S_PER_HOUR
 
 NOT_STATED = "not stated"
+MIN_KNOWN_ROWS = 6
+"""Values that a table must have before its blank rows are taken for a coarser step."""
 
 
 @dataclass(frozen=True)
@@ -53,7 +55,7 @@ class EvenGrid:
             {"row": rows, "utc_s": utc_s, "value": values, "estimated": estimated,
              "forecast": np.nan if forecast is None else forecast}
         ).dropna(subset="utc_s")  # fmt: skip
-        table = self._without_duplicates(table)
+        table = self._without_blank_rows(self._without_duplicates(table), zone)
         step_s = self._step(table, zone)
         if step_s is None:
             return None
@@ -117,6 +119,26 @@ class EvenGrid:
             numbers[twice & ~differs],
         )
         return table[~twice]
+
+    def _without_blank_rows(self, table: pd.DataFrame, zone: str) -> pd.DataFrame:
+        """Without the rows between that are always blank: half-hours in a table of quarter-hours.
+
+        They are no holes, which would be filled in and counted as estimated.
+        """
+        known = table["value"].notna().to_numpy()
+        times = table["utc_s"].to_numpy()
+        if "step_s" in self.facts or known.sum() < MIN_KNOWN_ROWS:
+            return table
+        step, coarse = (pd.Series(np.diff(t)).mode().iloc[0] for t in (times, times[known]))
+        between = (times - times[known][0]) % coarse != 0
+        if coarse <= step or coarse % step or known[between].any():
+            return table
+        self.findings.note(
+            f"{zone} has a value every {_span(coarse)} in rows of {_span(step)}: the rows between "
+            "are blank and left out",
+            table["row"].to_numpy()[between],
+        )
+        return table[~between]
 
     def _step(self, table: pd.DataFrame, zone: str) -> int | None:
         """Seconds from one interval to the next, the same for all."""

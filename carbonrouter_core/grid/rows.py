@@ -27,6 +27,7 @@ LEAST_LIFECYCLE_G_PER_KWH = 1.0
 VALUE_COLUMNS = ("lifecycle", "direct")
 _TRUE = frozenset({"true", "1", "yes", "y", "t", "ja"})
 _FACT_NAMES = {
+    "column": "Values",
     "unit": "Unit",
     "timezone": "Time zone",
     "kind": "Kind",
@@ -153,7 +154,9 @@ class RowChecks:
             given = pd.Series(self.fact("zone"), index=self.frame.index)
         missing = given.isna() | (given == "")
         self.findings.refuse("the zone is missing", missing.to_numpy())
-        given = given.fillna("").replace(dict(self.options.zones))
+        of_format = self.fact("zone_names", {})
+        names = {name: zone for name, zone in of_format.items() if name not in self.known_zones}
+        given = given.fillna("").replace(names | dict(self.options.zones))
         for zone in given[~missing].unique():
             if zone not in self.known_zones:
                 self.zones_unknown.append(zone)
@@ -248,4 +251,6 @@ class RowChecks:
                 what = f"{name} is below {LEAST_LIFECYCLE_G_PER_KWH:g} g/kWh"
             else:
                 continue
-            self.findings.refuse(f"{what}; the unit is likely kg/kWh or t/MWh (--unit)", rows)
+            self.findings.refuse(
+                f"{what}; the unit is likely kg/kWh or t/MWh, or lb/kWh; say it (--unit)", rows
+            )

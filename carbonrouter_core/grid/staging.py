@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pandas as pd
 
@@ -16,6 +17,7 @@ from carbonrouter_core.errors import IntensityError
 from carbonrouter_core.grid.even import stated
 from carbonrouter_core.grid.importers import INTENSITY_IMPORTERS
 from carbonrouter_core.grid.importers.base import IntensityOptions, Rows
+from carbonrouter_core.grid.importers.no_series import refuse_what_is_no_series
 from carbonrouter_core.grid.report import IntensityReport, SeriesSummary
 from carbonrouter_core.grid.rows import RowChecks
 from carbonrouter_core.grid.series import ZoneSeries
@@ -23,6 +25,7 @@ from carbonrouter_core.progress import Progress, nobody_listens, part_of
 from carbonrouter_core.reading.files import Source, reading_errors_as, sources_of
 from carbonrouter_core.reading.findings import Findings
 from carbonrouter_core.reading.numbers import G_PER_KWH
+from carbonrouter_core.reading.tidy import tidied
 from carbonrouter_core.reading.times import time_zone
 from carbonrouter_core.scenario import BASES, KINDS
 
@@ -61,9 +64,11 @@ def stage_intensity(
     """
     options = options or IntensityOptions()
     findings = Findings()
-    with reading_errors_as(IntensityError):
+    with reading_errors_as(IntensityError), TemporaryDirectory() as folder:
         _check_options(options)
-        sources = sources_of(paths, names)
+        sources = tidied(sources_of(paths, names), Path(folder), findings)
+        for source in sources:
+            refuse_what_is_no_series(source)
         importer, reason = INTENSITY_IMPORTERS.find(sources[0], format_id) or (
             INTENSITY_IMPORTERS["own"],
             "no other format is recognised",

@@ -194,6 +194,8 @@ def _csv_slow(
             break
         if not cells or cells == [""]:
             continue
+        while len(cells) > len(header) and not cells[-1].strip():
+            cells.pop()  # some tables end each row, but not the header, with a delimiter
         if len(cells) != len(header):
             what = f"this has {len(cells)} cells where the header has {len(header)}"
             if line == last_line and not chunk.endswith(b"\n"):

@@ -28,14 +28,17 @@ Importer = TypeVar("Importer", bound=Format)
 class Formats(Mapping[str, Importer]):
     """The importers of one kind of data by the id of their format, in the order of trial.
 
-    ``package`` holds one module an importer, with the importer as its ``IMPORTER``. ``kind``
-    names the data in messages.
+    ``package`` holds the modules; each has its importer as ``IMPORTER``, or several as
+    ``IMPORTERS``. ``kind`` names the data in messages.
     """
 
     def __init__(self, kind: str, package: str, modules: Iterable[str]) -> None:
         self._kind = kind
-        importers = (import_module(f"{package}.{name}").IMPORTER for name in modules)
-        self._by_id: dict[str, Importer] = {importer.id: importer for importer in importers}
+        self._by_id: dict[str, Importer] = {}
+        for name in modules:
+            module = import_module(f"{package}.{name}")
+            importers = getattr(module, "IMPORTERS", None) or (module.IMPORTER,)
+            self._by_id |= {importer.id: importer for importer in importers}
 
     def __getitem__(self, format_id: str) -> Importer:
         return self._by_id[format_id]

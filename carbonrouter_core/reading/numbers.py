@@ -16,36 +16,50 @@ import pandas as pd
 MISSING = frozenset({"", "-", "--", "null", "none", "nan", "na", "n/a", "#n/a", "<na>", "."})
 """What stands for "no value", in lower case."""
 
+_G_PER_MASS = {"g": 1.0, "kg": 1e3, "t": 1e6, "lb": 453.59237, "short ton": 907_184.74}
+_KWH_PER_ENERGY = {"kWh": 1.0, "MWh": 1e3, "GWh": 1e6}
 G_PER_KWH = {
-    "g/kWh": 1.0,
-    "kg/MWh": 1.0,
-    "kg/kWh": 1000.0,
-    "t/MWh": 1000.0,
-    "g/MWh": 0.001,
-    "lb/MWh": 0.45359237,
+    f"{mass}/{energy}": grams / kwh
+    for energy, kwh in _KWH_PER_ENERGY.items()
+    for mass, grams in _G_PER_MASS.items()
 }
-"""g/kWh in one of each unit; a pound is 453.59237 g."""
+"""g/kWh in one of each unit; a pound is 453.59237 g, a short ton 2,000 pounds."""
 
 _POINT = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?")
 _POINT_GROUPED = re.compile(r"[+-]?\d{1,3}(,\d{3})+\.\d+|[+-]?\d{1,3}(,\d{3}){2,}")
 _COMMA = re.compile(r"[+-]?(\d+(,\d*)?|,\d+)")
 _COMMA_GROUPED = re.compile(r"[+-]?\d{1,3}(\.\d{3})+,\d+|[+-]?\d{1,3}(\.\d{3}){2,}")
 _UNCLEAR = re.compile(r"[+-]?[1-9]\d{0,2},\d{3}")
-_UNIT_WORDS = (
-    (re.compile(r"lbs?[\s_]*(co2e?q?)?([\s_]*per[\s_]*|[\s_]*/[\s_]*)mwh"), "lb/MWh"),
-    (re.compile(r"(?<![a-z])kg[\s_]*(co2e?q?)?([\s_]*per[\s_]*|[\s_]*/[\s_]*)kwh"), "kg/kWh"),
-    (re.compile(r"(?<![a-z])kg[\s_]*(co2e?q?)?([\s_]*per[\s_]*|[\s_]*/[\s_]*)mwh"), "kg/MWh"),
-    (re.compile(r"(?<![a-z])t(ons?|onnes?)?[\s_]*(co2e?q?)?([\s_]*per[\s_]*|[\s_]*/[\s_]*)mwh"),
-     "t/MWh"),
-    (re.compile(r"(?<![a-z])g[\s_]*(co2e?q?)?([\s_]*per[\s_]*|[\s_]*/[\s_]*)mwh"), "g/MWh"),
-    (re.compile(r"(?<![a-z])g[\s_]*(co2e?q?)?([\s_]*per[\s_]*|[\s_]*/[\s_]*)kwh"), "g/kWh"),
-)  # fmt: skip
+_MASSES = {
+    "kg": r"kgs?|kilograms?",
+    "lb": r"lbs?|pounds?",
+    "short ton": r"short[\s_-]*tons?|us[\s_]*tons?",
+    "t": r"metric[\s_-]*tons?|tonnes?|mt|t",
+    "g": r"g|grams?",
+}
+_UNIT_WORDS = tuple(
+    (
+        re.compile(
+            rf"(?<![a-z])({mass})[\s_]*((of[\s_]*)?co2[\s_-]*(e|eq|equiv\w*)?)?"
+            rf"([\s_]*per[\s_]*|[\s_]*/[\s_]*){energy.lower()}"
+        ),
+        f"{short}/{energy}",
+    )
+    for short, mass in _MASSES.items()
+    for energy in _KWH_PER_ENERGY
+)
+_TONS = re.compile(r"(?<![a-z])tons?[\s_]*(co2e?q?)?([\s_]*per[\s_]*|[\s_]*/[\s_]*)[mg]wh")
 
 
 def unit_in(text: str) -> str | None:
     """The unit that a column name or a unit field says, as in :data:`G_PER_KWH`."""
     plain = plain_name(text)
     return next((unit for pattern, unit in _UNIT_WORDS if pattern.search(plain)), None)
+
+
+def is_unclear_ton(text: str) -> bool:
+    """Whether a column name says tons, which may be metric (1,000 kg) or short (907.18474 kg)."""
+    return bool(_TONS.search(plain_name(text))) and unit_in(text) is None
 
 
 def plain_name(text: str) -> str:

@@ -415,12 +415,14 @@ def test_an_uneven_grid_and_a_single_row_are_refused(bring: Bring) -> None:
         (b"", "empty"),
         (b"PK\x03\x04rest", "zip archive"),
         (b"time;zone\x00;x\n", "NUL"),
-        (b"\xff\xfet\x00i\x00", "UTF-16"),
-        (b"time;zone;lifecycle_g_per_kwh\n2024-01-01T00:00Z;Stra\xdfe;1\n", "UTF-8"),
+        (b"\xff\xfet\x00i\x00", "no column of times"),
+        ((HEADER + "2024-01-01T00:00Z;Straße ").encode() + b"\xdf;1\n", "UTF-8"),
         (b"session,turn\na,0\n", "no column of times"),
         (b"2024-01-01 00:00;DE;412,5\n", "the first line is data"),
         (b"time;zone\n2024-01-01T00:00Z;GB\n", "no column of intensity"),
-        (b'{"a": 1}\n', "no format that is known"),
+        (b'{"a": 1}\n', "no column of times"),
+        (b'{"forecast": [{"datetime": "2024-01-01T00:00Z", "value": 1}]}', "forecast"),
+        (b"time;zone;tons per MWh\n2024-01-01T00:00Z;GB;0.4\n", "metric or short tons"),
     ],
 )
 def test_other_files_are_refused(bring: Bring, content: bytes, said: str) -> None:

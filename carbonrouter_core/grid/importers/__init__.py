@@ -1,6 +1,7 @@
-"""The formats of carbon intensity, one module each.
+"""The formats of carbon intensity.
 
-To add one: a file with its importer, and a line here.
+To add one whose rows are plain: an entry in :data:`.published.TABLES`. To add another: a file with
+its importer, and a line here.
 """
 
 from __future__ import annotations
@@ -12,9 +13,9 @@ INTENSITY_IMPORTERS: Formats[IntensityImporter] = Formats(
     "carbon-intensity",
     __name__,
     (
-        "electricity_maps",
         "uk_carbon_intensity",
         "watttime",
+        "published",
         "own",
     ),
 )

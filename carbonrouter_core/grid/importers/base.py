@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import Any
 
 import pandas as pd
 
+from carbonrouter_core.grid.importers.json_tables import records_in
 from carbonrouter_core.progress import Progress
 from carbonrouter_core.reading.columns import Wanted, read_columns
-from carbonrouter_core.reading.files import Source, json_values
+from carbonrouter_core.reading.files import SAMPLE_RECORDS, Source, json_values
 from carbonrouter_core.reading.findings import Findings
 from carbonrouter_core.reading.formats import Format
 
@@ -54,8 +56,10 @@ class Fact:
 class Rows:
     """What an importer read: the rows as text, and the facts that hold for all of them.
 
-    ``facts``: of unit, timezone, basis, kind, interval_end, step_s, zone, source, licence, those
-    that the format says. ``basis`` is for a single value column whose name does not say.
+    ``facts``: of unit, timezone, basis, kind, interval_end, step_s, zone, zone_names, column,
+    source, licence, those that the format says. ``basis`` is for a single value column whose name
+    does not say; ``zone_names``: our zones by the names that the format gives them; ``column``:
+    where the values stand.
     """
 
     frame: pd.DataFrame
@@ -73,7 +77,17 @@ class IntensityImporter(Format):
 def text_columns(
     source: Source, columns: Mapping[str, str], findings: Findings, progress: Progress
 ) -> pd.DataFrame:
-    """The columns of a table as text. ``columns``: their names in the file, by ours."""
+    """The columns of a table as text. ``columns``: their names in the file, by ours.
+
+    A table may be CSV, Parquet, or JSON whose records :func:`.json_tables.records_in` can tell.
+    """
+    if source.kind in ("json", "jsonl"):
+        items = chain.from_iterable(map(records_in, documents(source, findings)))
+        return records(
+            source,
+            ({ours: item.get(theirs) for ours, theirs in columns.items()} for item in items),
+            findings,
+        )
     wanted = [Wanted(ours, (theirs,), "text") for ours, theirs in columns.items()]
     tables = read_columns(source, wanted, findings, progress)
     frames = [table.to_pandas() for table in tables]
@@ -114,9 +128,13 @@ def documents(source: Source, findings: Findings) -> list[dict[str, Any]]:
 
 
 def header(source: Source) -> list[str]:
-    """Names of the columns of a table; none of a JSON file."""
+    """Names of the columns of a table, or of the fields of its records if it is JSON."""
     if source.kind in ("json", "jsonl"):
-        return []
+        names: dict[str, None] = {}
+        for document in source.samples:
+            for record in records_in(document)[:SAMPLE_RECORDS]:
+                names |= dict.fromkeys(record)
+        return list(names)
     return [name.strip() for name in source.columns]
 
 

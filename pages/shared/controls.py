@@ -71,6 +71,7 @@ def _preset_control(*, changed: bool) -> None:
     st.selectbox(
         "Preset",
         names,
+        index=names.index(st.session_state[state.PRESET_KEY]),
         key="control_preset",
         on_change=_load_preset,
         help="Presets differ in where and how long a conversation's KV cache is kept. "
@@ -94,6 +95,7 @@ def _router_control() -> None:
     st.radio(
         "Router",
         ROUTERS,
+        index=ROUTERS.index(router()),
         format_func=ROUTER_NAMES.__getitem__,
         key=key,
         on_change=_keep_router,
@@ -161,7 +163,7 @@ def copies_control(where: str) -> None:
         list(COPIES_NAMES),
         format_func=COPIES_NAMES.__getitem__,
         help="After a move, does the site that was left still hold the conversation?",
-        **state.bound(where, "copies"),
+        **state.bound_choice(where, "copies", list(COPIES_NAMES)),
     )
 
 
@@ -189,7 +191,7 @@ def data_set_control(where: str) -> None:
         captions=[
             own.get(name) or BUILTIN_TRACES.get(name, "").partition(": ")[2] for name in traces
         ],
-        **state.bound(where, "trace"),
+        **state.bound_choice(where, "trace", traces),
     )
 
 
@@ -257,20 +259,20 @@ def regions_control(where: str) -> None:
         format_func=lambda name: (
             f"{state.place(name)} ({regions[name].zone})" if name in regions else name
         ),
-        **state.bound(where, "regions", list, tuple),
+        **state.bound_choices(where, "regions"),
     )
 
 
 def gpus_control(where: str) -> None:
     """The GPU types."""
     known = _with_chosen(list(core.load_catalog().gpus), state.draft()["gpus"])
-    st.multiselect("GPU types", known, **state.bound(where, "gpus", list, tuple))
+    st.multiselect("GPU types", known, **state.bound_choices(where, "gpus"))
 
 
 def models_control(where: str) -> None:
     """The models."""
     known = _with_chosen(list(core.load_catalog().models), state.draft()["models"])
-    st.multiselect("Models", known, **state.bound(where, "models", list, tuple))
+    st.multiselect("Models", known, **state.bound_choices(where, "models"))
 
 
 def _with_chosen(known: list[str], chosen: tuple[str, ...]) -> list[str]:

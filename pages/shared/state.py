@@ -13,7 +13,7 @@ leaving a page or hiding the controls loses nothing and two controls of one fiel
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import streamlit as st
@@ -158,10 +158,33 @@ def bound(
     to_widget: Callable[[Any], Any] = lambda value: value,
     to_field: Callable[[Any], Any] = lambda value: value,
 ) -> dict[str, Any]:
-    """Arguments that tie a widget to a field of the draft, both ways; ``where`` it stands tells
-    it from others of the same field."""
+    """Arguments that tie a widget with a ``value`` to a field of the draft, both ways; ``where`` it
+    stands tells it from others of the same field.
+
+    The value is given as the widget's default too: a browser that draws it late, after a second
+    run, would begin at another one and send that back as a choice.
+    """
+    value = to_widget(draft()[field])
+    return {"value": value, **_tied(where, field, value, to_field)}
+
+
+def bound_choice(where: str, field: str, options: Sequence[Any]) -> dict[str, Any]:
+    """The same for a widget that takes one of ``options`` by its ``index``."""
+    value = draft()[field]
+    return {"index": options.index(value), **_tied(where, field, value)}
+
+
+def bound_choices(where: str, field: str) -> dict[str, Any]:
+    """The same for a widget that takes several, whose argument is called ``default``."""
+    value = list(draft()[field])
+    return {"default": value, **_tied(where, field, value, tuple)}
+
+
+def _tied(
+    where: str, field: str, value: Any, to_field: Callable[[Any], Any] = lambda value: value
+) -> dict[str, Any]:
     key = f"{where}_{field}"
-    fill(key, to_widget(draft()[field]))
+    fill(key, value)
     return {"key": key, "on_change": _keep, "args": (field, key, to_field)}
 
 

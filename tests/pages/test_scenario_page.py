@@ -140,6 +140,26 @@ def test_a_ceiling_out_of_reach_is_said_beside_the_answer(open_real_page: OpenPa
     assert "no candidate is within the latency ceiling of 0.01 s" in words(app)
 
 
+def test_a_browser_that_draws_late_begins_with_the_scenarios_values(open_page: OpenPage) -> None:
+    # Only the first run sends a control its value; one drawn after the second begins with the
+    # default, and sends that back as a choice.
+    app = run(open_page())
+    app.number_input(key="scenario_seed").set_value(11).run(timeout=PATIENCE_S)
+    run(app)
+    defaults = {
+        widget.key: widget.proto.default
+        for kind in ("number_input", "slider", "radio", "checkbox", "toggle")
+        for widget in app.main.get(kind)
+    }
+    assert defaults["scenario_seed"] == 11
+    assert defaults["scenario_quality_floor"] == [scenario_of(app).quality_floor]
+    assert defaults["scenario_concurrency"] == scenario_of(app).concurrency
+    assert defaults["scenario_gaps"] == 0
+    assert defaults["scenario_has_europe-west3_B200-180GB"] is True
+    assert defaults["scenario_has_europe-west2_B200-180GB"] is False
+    assert defaults["scenario_own_intensity"] is scenario_of(app).own_intensity
+
+
 def test_a_preset_reached_by_hand_is_one(open_page: OpenPage) -> None:
     app = open_page()
     app.radio(key="scenario_copies").set_value("all")

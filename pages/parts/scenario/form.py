@@ -19,8 +19,6 @@ from carbonrouter_core.scenario import FIELDS
 from pages.shared import controls, state
 from pages.shared.markdown import plain
 
-LOWEST: Any = "min"
-"""As the value of a number input: its least value, and it cannot be emptied."""
 HERE, MORE = "scenario", "scenario-more"
 """Where these controls stand, beside those of the sidebar; and those without a group."""
 
@@ -73,7 +71,7 @@ def _traffic() -> None:
                 format_func=state.GAPS_NAMES.__getitem__,
                 help="Measured pauses from the start of one turn to the start of the next. Used "
                 "if the data set has no times.",
-                **state.bound(HERE, "gaps"),
+                **state.bound_choice(HERE, "gaps", list(state.GAPS_NAMES)),
             )
             _number("gap_median_s", "Stretch the pauses to a median of (s)", "as in the table")
             _number(
@@ -94,6 +92,7 @@ def _user_mix() -> None:
     st.multiselect(
         "Users are in",
         [*regions, *(name for name in mix if name not in regions)],
+        default=list(mix),
         format_func=state.place,
         key=key,
         on_change=_keep_users,
@@ -158,6 +157,7 @@ def _availability_grid() -> None:
             st.session_state[key] = region in draft["gpu_regions"].get(gpu, regions)
             row.checkbox(
                 _label(gpu, gpu in core.load_catalog().gpus),
+                value=st.session_state[key],
                 key=key,
                 on_change=_keep_availability,
                 args=(region, gpu, key),
@@ -258,7 +258,7 @@ def _quality_and_speed() -> None:
                 list(state.CEILING_NAMES),
                 format_func=state.CEILING_NAMES.__getitem__,
                 disabled=state.draft()["latency_ceiling_ms"] is None,
-                **state.bound(HERE, "latency_ceiling_on"),
+                **state.bound_choice(HERE, "latency_ceiling_on", list(state.CEILING_NAMES)),
             )
 
 
@@ -275,14 +275,14 @@ def _carbon() -> None:
                 "Carbon basis",
                 list(state.BASIS_NAMES),
                 format_func=state.BASIS_NAMES.__getitem__,
-                **state.bound(HERE, "carbon_basis"),
+                **state.bound_choice(HERE, "carbon_basis", list(state.BASIS_NAMES)),
             )
         with right:
             st.radio(
                 "Intensity of a grid",
                 list(state.KIND_NAMES),
                 format_func=state.KIND_NAMES.__getitem__,
-                **state.bound(HERE, "intensity_kind"),
+                **state.bound_choice(HERE, "intensity_kind", list(state.KIND_NAMES)),
             )
         st.selectbox(
             "What routers know of carbon intensity",
@@ -290,7 +290,7 @@ def _carbon() -> None:
             format_func=state.KNOWLEDGE_NAMES.__getitem__,
             help="Routers decide by this. Their emissions are always computed with the true "
             "intensity.",
-            **state.bound(HERE, "intensity_knowledge"),
+            **state.bound_choice(HERE, "intensity_knowledge", list(state.KNOWLEDGE_NAMES)),
         )
         st.toggle(
             "Use your own series before the built-in ones",
@@ -321,7 +321,8 @@ def _more() -> None:
             if isinstance(draft[name], bool):
                 st.toggle(label, **state.bound(MORE, name))
             elif "choices" in FIELDS[name]:
-                st.selectbox(label, FIELDS[name]["choices"], **state.bound(MORE, name))
+                choices = FIELDS[name]["choices"]
+                st.selectbox(label, choices, **state.bound_choice(MORE, name, choices))
             elif "low" in FIELDS[name]:
                 unit, value = FIELDS[name]["unit"], getattr(default, name)
                 _number(
@@ -358,16 +359,18 @@ def _number(
     def to_field(value: float | None) -> float | None:
         return None if value is None else kind(value * scale)
 
+    tied = state.bound(where, field, to_widget, to_field)
+    if empty:  # a number input with a default cannot be emptied
+        tied["value"] = None
     st.number_input(
         label,
         min_value=to_widget(limits["low"]),
         max_value=to_widget(limits["high"]),
-        value=None if empty else LOWEST,
         step=step,
         format="%d" if kind is int else "%g",
         placeholder=empty or None,
         help=help,
-        **state.bound(where, field, to_widget, to_field),
+        **tied,
     )
 
 
@@ -389,7 +392,7 @@ def _entry(
         label,
         min_value=low,
         max_value=high,
-        value=None if empty else LOWEST,
+        value=None if empty else value,
         step=0.05,
         format="%g",
         placeholder=empty or None,

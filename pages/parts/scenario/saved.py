@@ -45,6 +45,7 @@ def _presets() -> None:
     bar.segmented_control(
         "Start from a preset",
         list(core.PRESETS),
+        default=state.preset().name,
         key=key,
         required=True,
         on_change=_take_preset,

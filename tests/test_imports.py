@@ -6,6 +6,7 @@ And what only one module may know: the ids of policies.
 from __future__ import annotations
 
 import ast
+import re
 from functools import cache
 from graphlib import TopologicalSorter
 from pathlib import Path
@@ -106,3 +107,22 @@ def test_no_module_but_the_registry_knows_a_policy_by_its_id() -> None:
         if isinstance(node, ast.Constant) and node.value in ids
     }
     assert not named
+
+
+def test_the_design_lists_these_layers() -> None:
+    text = (ROOT / "docs" / "design.md").read_text(encoding="utf-8")
+    table = text.partition("| layer | subject |\n|---|---|\n")[2].partition("\n\n")[0]
+    listed = [re.findall(r"`(\w+)/?`", row.split("|")[1]) for row in table.splitlines()]
+    assert [set(names) for names in listed] == [set(names) for names in LAYERS]
+
+
+def test_the_sections_of_the_design_that_code_cites_exist() -> None:
+    text = (ROOT / "docs" / "design.md").read_text(encoding="utf-8")
+    sections = set(re.findall(r"^## (\d+)\.", text, re.MULTILINE))
+    cited = {
+        (name, number)
+        for name, path in modules().items()
+        for number in re.findall(r"docs/design\.md,\s+section (\d+)", path.read_text("utf-8"))
+    }
+    assert cited
+    assert {citation for citation in cited if citation[1] not in sections} == set()

@@ -12,6 +12,7 @@ from packaging.requirements import Requirement
 from streamlit import config as streamlit_config
 
 from tests.build_scripts import build_script
+from tests.contrast import contrast_ratio
 
 ROOT = Path(__file__).resolve().parents[1]
 MACHINE_TEXT = re.compile(
@@ -63,18 +64,6 @@ def test_the_readme_gives_one_command_to_start_and_one_to_test() -> None:
 # Theme
 
 
-def contrast(one: str, other: str) -> float:
-    """WCAG 2.2 contrast ratio of two #rrggbb colours."""
-
-    def luminance(colour: str) -> float:
-        channels = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
-        linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in channels]
-        return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
-
-    dark, light = sorted([luminance(one), luminance(other)])
-    return (light + 0.05) / (dark + 0.05)
-
-
 def streamlit_settings() -> dict:
     return tomllib.loads((ROOT / ".streamlit" / "config.toml").read_text(encoding="utf-8"))
 
@@ -83,10 +72,10 @@ def streamlit_settings() -> dict:
 def test_theme_colours_meet_wcag_aa(name: str) -> None:
     theme = streamlit_settings()["theme"][name]
     for background in (theme["backgroundColor"], theme["secondaryBackgroundColor"]):
-        assert contrast(theme["textColor"], background) >= 4.5
-        assert contrast(theme["linkColor"], background) >= 4.5
-        assert contrast(theme["primaryColor"], background) >= 3  # controls, not text
-    assert contrast("#ffffff", theme["primaryColor"]) >= 4.5  # text on buttons
+        assert contrast_ratio(theme["textColor"], background) >= 4.5
+        assert contrast_ratio(theme["linkColor"], background) >= 4.5
+        assert contrast_ratio(theme["primaryColor"], background) >= 3  # controls, not text
+    assert contrast_ratio("#ffffff", theme["primaryColor"]) >= 4.5  # text on buttons
 
 
 def test_the_focus_ring_is_seen_in_both_themes() -> None:
@@ -94,8 +83,8 @@ def test_the_focus_ring_is_seen_in_both_themes() -> None:
     ring = re.search(r"outline: 3px solid (#\w{6})", css)
     assert ring
     for theme in (streamlit_settings()["theme"][name] for name in ("light", "dark")):
-        assert contrast(ring[1], theme["backgroundColor"]) >= 3
-        assert contrast(ring[1], theme["secondaryBackgroundColor"]) >= 3
+        assert contrast_ratio(ring[1], theme["backgroundColor"]) >= 3
+        assert contrast_ratio(ring[1], theme["secondaryBackgroundColor"]) >= 3
 
 
 def test_streamlit_knows_every_setting() -> None:

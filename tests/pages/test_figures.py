@@ -14,7 +14,7 @@ from carbonrouter_core import POLICIES
 from carbonrouter_core.words import figures as fmt
 from pages.shared import answer, cache, charts, maps, theme
 from pages.shared.window_width import STEPS_PX
-from tests.pages.contrast import contrast_ratio
+from tests.contrast import contrast_ratio
 
 MASS = fmt.Mass.for_largest(1000.0)
 PARTS = {"recompute_g": 300.0, "prompt_g": 100.0, "decode_g": 400.0, "host_g": 200.0}

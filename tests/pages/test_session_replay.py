@@ -20,7 +20,7 @@ from carbonrouter_core.traces.staging import stage
 from carbonrouter_core.words import figures as fmt
 from pages.parts.session_replay import conversations, decisions, player
 from pages.shared import theme
-from tests.pages.contrast import contrast_ratio
+from tests.contrast import contrast_ratio
 from tests.waiting import PATIENCE_S
 
 APP = Path(__file__).resolve().parents[2] / "app.py"

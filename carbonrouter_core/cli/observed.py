@@ -18,7 +18,12 @@ from carbonrouter_core.replay.as_served import has_served
 from carbonrouter_core.replay.run import run_as_served, run_policy
 from carbonrouter_core.replay.world import prepare
 from carbonrouter_core.results.comparison import Comparison
-from carbonrouter_core.results.observed import against_as_served, cache_error, fit_idle_s
+from carbonrouter_core.results.observed import (
+    against_as_served,
+    cache_error,
+    can_check_cache,
+    fit_idle_s,
+)
 from carbonrouter_core.routing.policies import AS_SERVED, ROUTER
 from carbonrouter_core.units import mass_scale
 
@@ -63,11 +68,19 @@ def _observed(options: argparse.Namespace) -> None:
             lines.append(f"saving of CarbonRouter, 95 % interval: {saving_text(against.saving)}")
         lines += [f"note: {note}" for note in comparison.warnings]
         out["as_served"] = asdict(against) | {"notes": list(comparison.warnings)}
-    if trace.cached_tokens_observed is not None:
+    check = can_check_cache(prepared.placed)
+    if not check and trace.cached_tokens_observed is not None:
+        note = (
+            "the log reports cached tokens only on turns without a history: they say nothing "
+            "about the cache model"
+        )
+        lines.append(f"note: {note}")
+        out["cache_note"] = note
+    if check:
         error = cache_error(prepared.placed, scenario.idle_s, scenario.copies)
         lines.append(f"cached tokens: {error}")
         out["cache_error"] = asdict(error)
-    if options.fit_idle:
+    if options.fit_idle and (check or trace.cached_tokens_observed is None):
         fit = fit_idle_s(prepared.placed)
         lines.append(
             f"best fit: idle_s from {fit.lowest_idle_s:g} to {fit.highest_idle_s:g}, "

@@ -89,6 +89,17 @@ class IdleFit:
     highest_idle_s: float
 
 
+def can_check_cache(placed: PlacedTrace) -> bool:
+    """Whether the log reports cached tokens on a turn with a history.
+
+    Where each session has one turn, it does not: there is nothing that could have been cached.
+    """
+    observed = placed.trace.cached_tokens_observed
+    return observed is not None and bool(
+        ((observed >= 0) & (placed.trace.history_tokens > 0)).any()
+    )
+
+
 def cache_error(placed: PlacedTrace, idle_s: float, copies: str) -> CacheError:
     """Hold the cache model against the log. Raises :class:`TraceError` if it reports nothing."""
     return _CacheCheck(placed).error(idle_s, copies)
@@ -119,7 +130,10 @@ class _CacheCheck:
         self._trace, self._start_s = trace, placed.start_s
         self._rows = (observed >= 0) & (trace.history_tokens > 0)
         if not self._rows.any():
-            raise TraceError(f"{trace.name} reports cached tokens only on first turns.")
+            raise TraceError(
+                f"{trace.name} reports cached tokens only on first turns: there is nothing to "
+                "compare the cache model with."
+            )
         self._observed = np.minimum(observed, trace.history_tokens)[self._rows].astype(np.float64)
         none: tuple[Any, ...] = (None,) * trace.n_turns
         names = zip(trace.served_model or none, trace.served_region or none, strict=True)

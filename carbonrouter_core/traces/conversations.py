@@ -27,8 +27,18 @@ ANSWER_ROLES = ("gpt", "assistant", "chatgpt", "bing", "bard", "model", "bot")
 ASSUMED_GAP_S = 126.0
 """Gap taken where a message has no time though others have: the median of the Mooncake table."""
 
-MESSAGE = pa.struct([("role", pa.string()), ("text", pa.string()), ("time_s", pa.float64())])
-"""One message: who speaks, what is said, and when (epoch seconds) if that is known."""
+USAGE = ("prompt_tokens", "completion_tokens", "cached_tokens", "reasoning_tokens")
+"""What a server counted for an answer: the whole prompt, the answer, and parts of them."""
+
+MESSAGE = pa.struct(
+    [
+        ("role", pa.string()),
+        ("text", pa.string()),
+        ("time_s", pa.float64()),
+        *((name, pa.float64()) for name in USAGE),
+    ]
+)
+"""One message: who speaks, what is said, when (epoch seconds) and how much, if that is known."""
 
 _PROMPT, _EMPTY_PROMPT, _ANSWER, _UNKNOWN = range(4)
 
@@ -38,7 +48,8 @@ class Messages:
     """The messages of conversations that stand one after another.
 
     Conversation i is the messages ``offsets[i]`` up to ``offsets[i + 1]``; all else has one
-    entry a message. The text of a message is ``data[starts:stops]`` in UTF-8.
+    entry a message. The text of a message is ``data[starts:stops]`` in UTF-8. ``usage`` has a row
+    for each of :data:`USAGE`, shape (4, messages), NaN where nothing is said; None: nowhere.
     """
 
     offsets: np.ndarray
@@ -48,12 +59,15 @@ class Messages:
     starts: np.ndarray
     stops: np.ndarray
     data: np.ndarray
+    without_text: np.ndarray
+    usage: np.ndarray | None = None
 
     @classmethod
     def of(cls, conversations: pa.ListArray) -> Messages:
         """The messages of a column of lists of :data:`MESSAGE`."""
         flat = conversations.flatten()
-        role, text, time_s = (pc.struct_field(flat, f.name) for f in MESSAGE)
+        role, text, time_s, *usage = (pc.struct_field(flat, f.name) for f in MESSAGE)
+        without_text = text.is_null().to_numpy(zero_copy_only=False)
         text = text.fill_null("")
         _, places, content = text.buffers()
         ends = np.zeros(1, np.int32)
@@ -68,6 +82,10 @@ class Messages:
             starts=ends[:-1].astype(np.int64),
             stops=ends[1:].astype(np.int64),
             data=np.frombuffer(content if content is not None else b"", np.uint8),
+            without_text=without_text,
+            usage=None
+            if all(counts.null_count == len(flat) for counts in usage)
+            else np.array([counts.to_numpy(zero_copy_only=False) for counts in usage], np.float64),
         )
 
     def take(self, rows: np.ndarray, offsets: np.ndarray) -> Messages:
@@ -80,6 +98,8 @@ class Messages:
             self.starts[rows],
             self.stops[rows],
             self.data,
+            self.without_text[rows],
+            None if self.usage is None else self.usage[:, rows],
         )
 
     @property
@@ -102,6 +122,8 @@ class TextTurns:
     output_tokens: np.ndarray
     difficulty: np.ndarray
     time_s: np.ndarray
+    usage: np.ndarray | None = None
+    """What the server counted for the last answer of each turn: see :class:`Messages`."""
 
 
 def turns_of(messages: Messages) -> TextTurns:
@@ -109,7 +131,8 @@ def turns_of(messages: Messages) -> TextTurns:
 
     Empty prompts are dropped; prompts that follow each other (system messages among them) are
     one prompt, joined by a newline, and likewise answers; a prompt that nobody answers at the
-    end is no turn. The time of a turn is that of its first prompt with one, else NaN.
+    end is no turn. The time of a turn is that of its first prompt with one, else that of its first
+    answer with one, else NaN.
     """
     n = len(messages.side)
     ints, bounds = np.empty((2, n), np.int64), np.empty((5, n + 1), np.int64)
@@ -138,17 +161,21 @@ def turns_of(messages: Messages) -> TextTurns:
             _counted(messages, prompt_rows, asked, asked_end),
             _counted(messages, answer_rows, said, said_end[:turns]),
         )
-    return TextTurns(conversation, *tokens, difficulty, time_s[:turns])
+    usage = None
+    if messages.usage is not None:
+        usage = messages.usage[:, answer_rows[said_end[:turns] - 1]]
+    return TextTurns(conversation, *tokens, difficulty, time_s[:turns], usage)
 
 
-def assume_times(turns: TextTurns, start_s: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Times of turns of conversations that begin at ``start_s``, and which had to be assumed.
+def assume_times(turns: TextTurns, end_s: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Times of turns of conversations whose last turn is at ``end_s``, and which were assumed.
 
-    The first turn without a time of its own has that of its conversation; a later one comes
-    :data:`ASSUMED_GAP_S` after the one before it.
+    Where no turn of a conversation has a time, the last one has that of its conversation. A turn
+    without a time comes :data:`ASSUMED_GAP_S` after the one before it, or before the next one.
     """
     time_s, assumed = turns.time_s.copy(), np.zeros(len(turns.time_s), np.bool_)
-    _assume(turns.conversation, start_s, time_s, assumed)
+    if np.isnan(time_s).any():
+        _assume(turns.conversation, end_s, time_s, assumed)
     return time_s, assumed
 
 
@@ -197,6 +224,8 @@ def _turns(
             if side[i] == _ANSWER:
                 rows[1, said_rows] = i
                 said_rows += 1
+                if np.isnan(time_s[turns]):
+                    time_s[turns] = message_s[i]
             elif side[i] == _PROMPT:
                 if said_rows > said:
                     turns = _close(bounds, turns, conversation, asked, asked_rows, said, said_rows)
@@ -233,13 +262,24 @@ def _close(
 
 @njit(cache=True, nogil=True)
 def _assume(
-    conversation: np.ndarray, start_s: np.ndarray, time_s: np.ndarray, assumed: np.ndarray
+    conversation: np.ndarray, end_s: np.ndarray, time_s: np.ndarray, assumed: np.ndarray
 ) -> None:
-    for i in range(time_s.size):
-        if not np.isnan(time_s[i]):
-            continue
-        if i == 0 or conversation[i] != conversation[i - 1]:
-            time_s[i] = start_s[conversation[i]]
-        else:
-            time_s[i] = time_s[i - 1] + ASSUMED_GAP_S
+    n = time_s.size
+    begin = 0
+    while begin < n:
+        end, known = begin, -1
+        while end < n and conversation[end] == conversation[begin]:
+            if known < 0 and not np.isnan(time_s[end]):
+                known = end
+            end += 1
+        if known < 0:
+            known = end - 1
+            time_s[known] = end_s[conversation[begin]]
+        for i in range(known - 1, begin - 1, -1):
+            time_s[i] = time_s[i + 1] - ASSUMED_GAP_S
             assumed[i] = True
+        for i in range(known + 1, end):
+            if np.isnan(time_s[i]):
+                time_s[i] = time_s[i - 1] + ASSUMED_GAP_S
+                assumed[i] = True
+        begin = end

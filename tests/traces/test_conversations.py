@@ -33,24 +33,29 @@ message = st.fixed_dictionaries({"role": roles, "text": texts, "time_s": times})
 
 def turns_one_by_one(said: Said) -> list[tuple[str, str, float]]:
     """Prompt, answer and time of each turn, as the docstring of ``turns_of`` tells them."""
-    turns: list[tuple[list[str], list[str], list[float]]] = []
-    asked: tuple[list[str], list[str], list[float]] = ([], [], [])
+    turns: list[tuple[list[str], list[str], list[float], list[float]]] = []
+    asked: tuple[list[str], list[str], list[float], list[float]] = ([], [], [], [])
     for one in said:
         role, text = (one["role"] or "").lower(), one["text"]
+        time_s = math.nan if one["time_s"] is None else one["time_s"]
         if role in PROMPT_ROLES and text.strip():
             if asked[1]:
                 turns.append(asked)
-                asked = ([], [], [])
+                asked = ([], [], [], [])
             asked[0].append(text)
-            asked[2].append(math.nan if one["time_s"] is None else one["time_s"])
+            asked[2].append(time_s)
         elif role in ANSWER_ROLES:
             asked[1].append(text)
+            asked[3].append(time_s)
     if asked[1]:
         turns.append(asked)
-    first = [next((t for t in when if not math.isnan(t)), math.nan) for _, _, when in turns]
+    first = [
+        next((time_s for time_s in prompt_s + answer_s if not math.isnan(time_s)), math.nan)
+        for _, _, prompt_s, answer_s in turns
+    ]
     return [
         ("\n".join(prompt), "\n".join(answer), time_s)
-        for (prompt, answer, _), time_s in zip(turns, first, strict=True)
+        for (prompt, answer, _, _), time_s in zip(turns, first, strict=True)
     ]
 
 
@@ -96,11 +101,11 @@ def test_a_counter_that_looks_at_the_words_gets_the_joined_texts(
     assert (turns.new_prompt_tokens.tolist(), turns.output_tokens.tolist()) == ([5], [4])
 
 
-def test_times_that_are_missing_follow_the_turn_before() -> None:
-    said = [("user", 5.0), ("bot", None), ("user", None), ("bot", None), ("user", 600.0)]
+def test_times_that_are_missing_are_taken_from_the_turns_beside() -> None:
+    said = [("user", None), ("bot", None), ("user", None), ("bot", 500.0), ("user", None)]
     chat = [{"role": who, "text": "hm", "time_s": when} for who, when in [*said, ("bot", None)]]
-    bare = [one | {"time_s": None} for one in chat]
+    bare = [message | {"time_s": None} for message in chat]
     turns = turns_of(Messages.of(pa.array([chat, bare], pa.list_(MESSAGE))))
-    time_s, assumed = assume_times(turns, np.array([1.0, 7.0]))
-    assert time_s.tolist() == [5.0, 131.0, 600.0, 7.0, 133.0, 259.0]
-    assert assumed.tolist() == [False, True, False, False, True, True]
+    time_s, assumed = assume_times(turns, np.array([1.0, 700.0]))
+    assert time_s.tolist() == [374.0, 500.0, 626.0, 448.0, 574.0, 700.0]
+    assert assumed.tolist() == [True, False, True, True, True, False]

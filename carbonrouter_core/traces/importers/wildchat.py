@@ -1,4 +1,8 @@
-"""WildChat: conversations with ChatGPT, with text and times (https://wildchat.allen.ai)."""
+"""WildChat: conversations with ChatGPT, with text and times.
+
+https://huggingface.co/datasets/allenai/WildChat-1M. ``conversation_hash`` is no unique key, and
+the time of a record is that of its last turn.
+"""
 
 from __future__ import annotations
 
@@ -10,4 +14,5 @@ IMPORTER = importer(
     Fields(
         name="conversation_hash", messages="conversation", role="role", text="content", timed=True
     ),
+    record_is_session=True,
 )

@@ -24,6 +24,7 @@ from carbonrouter_core.results.observed import (
     IdleFit,
     against_as_served,
     cache_error,
+    can_check_cache,
     fit_idle_s,
 )
 from carbonrouter_core.routing.policies import AS_SERVED, ROUTER
@@ -287,7 +288,7 @@ def _observe(scenario_key: str, _scenario: core.Scenario, _progress: Progress) -
         }
         against = against_as_served(core.Comparison(prepared, runs), ROUTER)
         notes = runs[AS_SERVED.id].notes
-    if trace.cached_tokens_observed is None:
+    if not can_check_cache(prepared.placed):
         return Observed(against, notes, None, None)
     error = cache_error(prepared.placed, _scenario.idle_s, _scenario.copies)
     return Observed(against, notes, error, fit_idle_s(prepared.placed))
@@ -314,6 +315,11 @@ def show_observed(scenario: core.Scenario) -> None:
             )
         page.note(*(plain_html(note) for note in observed.notes))
         page.note("Page Session replay shows it turn by turn: choose As served there.")
+    if observed.against is None and observed.error is None:
+        st.markdown(
+            "The log reports cached tokens only on turns without a history: they say nothing "
+            "about the cache model."
+        )
     if observed.error is not None and observed.fit is not None:
         fit = observed.fit
         st.markdown(f"**Cache model against the log:** {plain(str(observed.error))}.")

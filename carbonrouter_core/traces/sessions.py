@@ -279,7 +279,7 @@ class Sessions:
             self._first_s = min(self._first_s, float(np.nanmin(times)))
             self._last_s = max(self._last_s, float(np.nanmax(times)))
             spans = times[begins + lengths - 1] - times[begins]
-            self._longest_s = max(self._longest_s, float(np.nanmax(spans)))
+            self._longest_s = np.fmax(self._longest_s, np.fmax.reduce(spans))
         regions = len(times) - table["served_region"].null_count
         if self._served_region:
             regions = len(times)

@@ -24,7 +24,11 @@ from carbonrouter_core.traces.importers.blocks import block_number
 from carbonrouter_core.units import MS_PER_S
 
 BLOCK_TOKENS = 512
-"""Tokens of one hashed block."""
+"""Tokens of one hashed block in the Mooncake traces."""
+MOST_TOKENS = 1e12
+"""Longer inputs say nothing of the blocks."""
+OTHER_BLOCK_TOKENS = (16, 32, 64, 128, 256, 1024, 2048)
+"""Sizes of blocks that other servers hash; vLLM's is 16."""
 LEAST_BLOCKS = 2
 """Full blocks two requests must share to be of one session."""
 
@@ -54,15 +58,19 @@ class _Requests(NamedTuple):
 
 
 def _read(source: Source, reading: Reading) -> Iterator[pa.Table]:
+    block = _block_tokens(source)
+    if block != BLOCK_TOKENS:
+        reading.findings.guess(f"hash_ids are of blocks of {block} tokens, by the input lengths")
+
     def requests(chunk: tuple[int, bytes], own: Findings) -> _Requests:
         fast = _whole_chunk(*chunk)
         if fast is None:
-            return _one_by_one(source, own, *chunk)
+            return _that_match(source, own, _one_by_one(source, own, *chunk), block)
         own.rows_read += len(fast.line)
-        return fast
+        return _that_match(source, own, fast, block)
 
     reading.time_unit_s = 1 / MS_PER_S
-    heads = _Heads()
+    heads = _Heads(block)
     for some in chunks_ahead(source, reading.findings, reading.progress, requests):
         begins, history, branches = heads.follow(some)
         reason = "the request branches off an earlier one: a session of its own"
@@ -79,6 +87,44 @@ def _read(source: Source, reading: Reading) -> Iterator[pa.Table]:
                 "output_tokens": some.output,
             }
         )
+
+
+def _block_tokens(source: Source) -> int:
+    """The size of blocks that fits most of the first records."""
+    lengths = [
+        (record.get("input_length"), len(record["hash_ids"]))
+        for record in source.samples
+        if isinstance(record.get("hash_ids"), list)
+    ]
+    known = [
+        (n, count)
+        for n, count in lengths
+        if isinstance(n, int | float) and 0 <= n < MOST_TOKENS and count > 0
+    ]
+    whole, count = np.array(known, np.float64).reshape(-1, 2).T
+    return max(
+        (BLOCK_TOKENS, *OTHER_BLOCK_TOKENS),
+        key=lambda block: int(_matches(whole, count, block).sum()),
+    )
+
+
+def _matches(whole: np.ndarray, count: np.ndarray, block: int) -> np.ndarray:
+    """Whether prompts have as many blocks as their lengths say; none at all is no contradiction."""
+    blocks = whole / block
+    return (count == 0) | ((count >= np.floor(blocks)) & (count <= np.ceil(blocks)))
+
+
+def _that_match(source: Source, own: Findings, some: _Requests, block: int) -> _Requests:
+    """The requests whose blocks can be those of a prompt of their length; others are refused."""
+    good = _matches(some.whole, some.end - some.begin, block)
+    if good.all():
+        return some
+    reason = f"hash_ids do not match input_length: not as many as it has blocks of {block} tokens"
+    own.add_lines("refused", reason, source, some.line[~good])
+    line, time_ms, whole, output, blocks, begin, end = some
+    return _Requests(
+        line[good], time_ms[good], whole[good], output[good], blocks, begin[good], end[good]
+    )
 
 
 def _whole_chunk(first: int, chunk: bytes) -> _Requests | None:
@@ -124,7 +170,8 @@ def _one_by_one(source: Source, own: Findings, first: int, chunk: bytes) -> _Req
 class _Heads:
     """The requests so far, found by a hash of their full prompt blocks."""
 
-    def __init__(self) -> None:
+    def __init__(self, block_tokens: int) -> None:
+        self._block_tokens = block_tokens
         self._rows = 0
         self._begin = np.empty(1024, np.int64)  # of each request: the line its session began at,
         self._context = np.empty(1024)  # its tokens, and whether another one goes on from it
@@ -150,7 +197,7 @@ class _Heads:
         _follow(
             some.blocks, some.begin, some.end, lines, some.whole, some.output, self._rows,
             self._begin, self._context, self._continued, self._keys, self._row,
-            begins, history, branches,
+            begins, history, branches, self._block_tokens,
         )  # fmt: skip
         self._rows = total
         return begins, history, branches
@@ -177,12 +224,13 @@ def _follow(
     begins: np.ndarray,
     history: np.ndarray,
     branches: np.ndarray,
+    block_tokens: int,
 ) -> None:
     for i in range(lines.size):
         first, n = first_block[i], end_block[i] - first_block[i]
         full = 0
         if whole[i] >= 0:
-            full = min(n, int(min(whole[i], 1e12) // BLOCK_TOKENS))
+            full = min(n, int(min(whole[i], 1e12) // block_tokens))
         parent = -1
         head = np.uint64(0)
         chain = np.uint64(_START)
@@ -238,7 +286,7 @@ def _put_again(
 IMPORTER = Importer(
     id="mooncake",
     label="Mooncake",
-    sessions="sessions are inferred: a request continues the latest one whose full 512-token "
+    sessions="sessions are inferred: a request continues the latest one whose full "
     "prompt blocks (two or more) all lead its own; times are kept within each session",
     recognise=_recognise,
     read=_read,

@@ -16,6 +16,7 @@ from carbonrouter_core.cli.options import (
 from carbonrouter_core.cli.output import progress_line
 from carbonrouter_core.grid.importers import INTENSITY_IMPORTERS
 from carbonrouter_core.grid.staging import stage_intensity
+from carbonrouter_core.store.mappings import save_mapping
 from carbonrouter_core.store.series import save_intensity
 from carbonrouter_core.store.sites import own_zones
 from carbonrouter_core.store.store import open_store
@@ -46,14 +47,21 @@ def add_to(kinds: Any) -> None:
 
 def _import(options: argparse.Namespace) -> None:
     store = open_store()  # what is wrong with it is said before the work
+    said = intensity_options_from(options)
+    mapping = None if options.keep_mapping is None else said.mapping(options.keep_mapping)
     staged = stage_intensity(
         options.files,
         options.format,
-        options=intensity_options_from(options),
+        options=said,
         own_zones=own_zones(),
         progress=progress_line("reading"),
     )
     print(staged.report)
     stored = save_intensity(staged, stored_name(options), store)
     zones = ", ".join(dict.fromkeys(series.zone for series in staged.series))
+    if mapping is not None:
+        save_mapping(mapping)
+        print(
+            f"the columns are kept as {mapping.name}; for the next file: --mapping {mapping.name}"
+        )
     print(f"stored as {stored}: scenarios read {zones} from it, in its range")

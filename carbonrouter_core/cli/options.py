@@ -11,10 +11,12 @@ from typing import Any
 
 from carbonrouter_core.cli.own_catalog import add_catalog_options
 from carbonrouter_core.errors import InputError, ScenarioError
-from carbonrouter_core.grid.importers.base import IntensityOptions
+from carbonrouter_core.grid.importers.base import MAPPED, IntensityOptions
+from carbonrouter_core.reading.mapping import columns_from
 from carbonrouter_core.reading.numbers import G_PER_KWH
 from carbonrouter_core.routing.policies import policy
 from carbonrouter_core.scenario import BASES, FIELDS, KINDS, PRESETS, Scenario, preset
+from carbonrouter_core.store.mappings import mapping_named
 from carbonrouter_core.store.sites import check_region
 from carbonrouter_core.traces.importers import IMPORTERS
 from carbonrouter_core.traces.importers.base import ImportOptions
@@ -252,6 +254,7 @@ def add_intensity_options(parser: argparse.ArgumentParser) -> None:
     about.add_argument(
         "--new-zone", metavar="NAME", action="append", default=[], help="a zone of your own"
     )
+    add_column_options(about, MAPPED)
     about.add_argument("--unit", choices=sorted(G_PER_KWH), help="unit of the values")
     about.add_argument("--basis", choices=BASES, help="lifecycle or direct")
     about.add_argument("--kind", choices=KINDS, help="average or marginal")
@@ -264,13 +267,44 @@ def add_intensity_options(parser: argparse.ArgumentParser) -> None:
     about.add_argument("--licence", metavar="TEXT", help="under which terms; shown in reports")
 
 
+def add_column_options(group: Any, columns: Sequence[str]) -> None:
+    """``--column`` for each of ``columns``, and mappings of them by name."""
+    group.add_argument(
+        "--column",
+        metavar="NAME=COLUMN",
+        action="append",
+        default=[],
+        help=f"what a column of any other table is; NAME is one of {', '.join(columns)}",
+    )
+    group.add_argument("--mapping", metavar="NAME", help="columns as kept under this name")
+    group.add_argument(
+        "--keep-mapping", metavar="NAME", help="keep the columns under this name once stored"
+    )
+
+
 def intensity_options_from(options: argparse.Namespace) -> IntensityOptions:
-    """What the options say about carbon-intensity files."""
+    """What the options and a mapping that they name say about carbon-intensity files."""
+    said = _intensity_options_from(options)
+    if options.mapping is None:
+        return said
+    mapping = mapping_named("grid", options.mapping)
+    empty = IntensityOptions()
+    new = {
+        name: value
+        for name, value in vars(said).items()
+        if name != "columns" and value != getattr(empty, name)
+    }
+    columns = {**mapping.columns, **said.columns}
+    return IntensityOptions(**{**mapping.said, **new, "columns": columns})
+
+
+def _intensity_options_from(options: argparse.Namespace) -> IntensityOptions:
     pairs = [assignment.rpartition("=") for assignment in options.zone]
     zones_of_all = [zone for _, equals, zone in pairs if not equals]
     if len(zones_of_all) > 1:
         raise InputError("--zone ZONE can be given once; for several zones say NAME=ZONE.")
     return IntensityOptions(
+        columns=columns_from(options.column, MAPPED),
         zone=zones_of_all[0] if zones_of_all else None,
         zones={name: zone for name, equals, zone in pairs if equals},
         new_zones=tuple(options.new_zone),

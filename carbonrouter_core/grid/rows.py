@@ -11,7 +11,7 @@ import pandas as pd
 from carbonrouter_core.errors import IntensityError
 from carbonrouter_core.grid.even import EvenGrid
 from carbonrouter_core.grid.importers.base import Fact, IntensityOptions, Rows
-from carbonrouter_core.grid.series import ZoneSeries, builtin_series
+from carbonrouter_core.grid.series import ZoneSeries, builtin_series, utc_text
 from carbonrouter_core.reading.findings import Findings, RowFindings
 from carbonrouter_core.reading.numbers import G_PER_KWH, Numbers, read_numbers
 from carbonrouter_core.reading.times import read_times
@@ -116,6 +116,28 @@ class RowChecks:
         if not made and not self.findings.findings.count("refused"):
             self.findings.refuse("there is no value in any row", np.arange(min(1, len(self.frame))))
         return () if self.findings.findings.count("refused") else tuple(made)
+
+    def first_rows(self) -> pd.DataFrame:
+        """What the rows come to, one line each: time (UTC), zone, g/kWh, and what is wrong."""
+        self._name_the_basis()
+        zones = self._zones()
+        utc_s = self._times(zones)
+        unit = self._unit()
+        shown = {
+            "Time (UTC)": [utc_text(s) if np.isfinite(s) else "" for s in utc_s],
+            "Zone": zones,
+        }
+        for name in (*VALUE_COLUMNS, "forecast"):
+            if (values := self._numbers(name, unit)) is not None:
+                shown[f"{name} g/kWh"] = values
+        frame = pd.DataFrame(shown)
+        places = self.findings.places.tolist()
+        wrong = [finding for finding in self.findings.findings.all() if finding.kind == "refused"]
+        frame["Problem"] = [
+            "; ".join(finding.reason for finding in wrong if place in finding.places)
+            for place in places
+        ]
+        return frame
 
     def _name_the_basis(self) -> None:
         """Put a value column whose name says no basis where the user or the format says."""

@@ -16,8 +16,9 @@ import pandas as pd
 from carbonrouter_core.errors import IntensityError
 from carbonrouter_core.grid.even import stated
 from carbonrouter_core.grid.importers import INTENSITY_IMPORTERS
-from carbonrouter_core.grid.importers.base import IntensityOptions, Rows
+from carbonrouter_core.grid.importers.base import IntensityImporter, IntensityOptions, Rows
 from carbonrouter_core.grid.importers.no_series import refuse_what_is_no_series
+from carbonrouter_core.grid.importers.own import read_mapped
 from carbonrouter_core.grid.report import IntensityReport, SeriesSummary
 from carbonrouter_core.grid.rows import RowChecks
 from carbonrouter_core.grid.series import ZoneSeries
@@ -69,13 +70,12 @@ def stage_intensity(
         sources = tidied(sources_of(paths, names), Path(folder), findings)
         for source in sources:
             refuse_what_is_no_series(source)
-        importer, reason = INTENSITY_IMPORTERS.find(sources[0], format_id) or (
-            INTENSITY_IMPORTERS["own"],
-            "no other format is recognised",
-        )
+        importer, reason = _importer(sources[0], format_id, options)
         share = 1 / len(sources)
         parts = [
-            importer.read(source, findings, part_of(progress, source.number * share, share))
+            read(
+                source, importer, options, findings, part_of(progress, source.number * share, share)
+            )
             for source in sources
         ]
     checks = RowChecks(_joined(parts, sources), options, findings, own_zones)
@@ -96,6 +96,31 @@ def stage_intensity(
         zones_unknown=tuple(checks.zones_unknown),
     )
     return StagedIntensity(report, series)
+
+
+def _importer(
+    source: Source, format_id: str | None, options: IntensityOptions
+) -> tuple[IntensityImporter, str]:
+    """The importer of a file, and why it is chosen."""
+    if options.columns:
+        return INTENSITY_IMPORTERS["own"], "you say what its columns are"
+    return INTENSITY_IMPORTERS.find(source, format_id) or (
+        INTENSITY_IMPORTERS["own"],
+        "no other format is recognised",
+    )
+
+
+def read(
+    source: Source,
+    importer: IntensityImporter,
+    options: IntensityOptions,
+    findings: Findings,
+    progress: Progress,
+) -> Rows:
+    """The rows of a file, by its importer or by the columns that the user names."""
+    if options.columns:
+        return read_mapped(source, options.columns, findings, progress)
+    return importer.read(source, findings, progress)
 
 
 def _check_options(options: IntensityOptions) -> None:

@@ -9,15 +9,22 @@ from typing import Any
 
 import pandas as pd
 
+from carbonrouter_core.errors import ReadingError
 from carbonrouter_core.grid.importers.json_tables import records_in
 from carbonrouter_core.progress import Progress
 from carbonrouter_core.reading.columns import Wanted, read_columns
 from carbonrouter_core.reading.files import SAMPLE_RECORDS, Source, json_values
 from carbonrouter_core.reading.findings import Findings
 from carbonrouter_core.reading.formats import Format
+from carbonrouter_core.reading.mapping import ColumnMapping
 
 COLUMNS = ("time", "zone", "lifecycle", "direct", "forecast", "estimated")
 """Columns of what an importer hands on, all as text, beside ``place``: where the row stands."""
+
+
+MAPPED = ("time", "clock", "zone", "lifecycle", "direct", "value", "forecast", "estimated")
+"""What the user may say that a column is. ``clock``: the hour beside a column with the date only;
+``value``: intensity, lifecycle or direct as the user says."""
 
 
 @dataclass(frozen=True)
@@ -28,8 +35,10 @@ class IntensityOptions:
     file; ``new_zones``: names that are zones of their own. ``timezone``: of times without an
     offset. ``unit``: as in :data:`.numbers.G_PER_KWH`. ``decimal``: "," or ".".
     ``interval_end``: whether times are ends of intervals. ``hourly``: store hourly means.
+    ``columns``: the file's column for each of :data:`MAPPED`; the file is then read as a table.
     """
 
+    columns: Mapping[str, str] = field(default_factory=dict)
     zone: str | None = None
     zones: Mapping[str, str] = field(default_factory=dict)
     new_zones: tuple[str, ...] = ()
@@ -42,6 +51,17 @@ class IntensityOptions:
     hourly: bool = False
     source: str | None = None
     licence: str | None = None
+
+    def mapping(self, name: str) -> ColumnMapping:
+        """The columns and all else that was said, under a name. :class:`ReadingError` if none."""
+        if not self.columns:
+            raise ReadingError("There are no columns to keep: say what they are (--column).")
+        said = {
+            key: value
+            for key, value in vars(self).items()
+            if key != "columns" and value != getattr(IntensityOptions(), key)
+        }
+        return ColumnMapping(name, "grid", self.columns, said)
 
 
 @dataclass(frozen=True)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 
 from carbonrouter_core.errors import IntensityError
 from carbonrouter_core.grid.importers.base import (
+    MAPPED,
     Fact,
     IntensityImporter,
     Rows,
@@ -17,6 +19,7 @@ from carbonrouter_core.grid.importers.clock import with_clock
 from carbonrouter_core.progress import Progress
 from carbonrouter_core.reading.files import Source
 from carbonrouter_core.reading.findings import Findings
+from carbonrouter_core.reading.mapping import check_columns, check_names, way_out
 from carbonrouter_core.reading.numbers import is_unclear_ton, plain_name, unit_in
 from carbonrouter_core.reading.times import has_offset
 
@@ -117,6 +120,19 @@ def _columns(source: Source) -> tuple[dict[str, str], dict[str, Fact]]:
                 unnamed = some
         if len(unnamed) == 1:
             columns["value"] = unnamed[0]
+    facts |= _facts_of_values(columns)
+    if len(forecasts) == 1:
+        columns["forecast"] = forecasts[0]
+    estimated = next((name for name in names if re.search(r"estimat|geschätzt", plain_name(name))
+                      and "method" not in plain_name(name)), None)  # fmt: skip
+    if estimated:
+        columns["estimated"] = estimated
+    return columns, facts
+
+
+def _facts_of_values(columns: Mapping[str, str]) -> dict[str, Fact]:
+    """What the names of the columns of intensity say."""
+    facts: dict[str, Fact] = {}
     taken = [columns[name] for name in ("lifecycle", "direct", "value") if name in columns]
     for name in taken:
         if is_unclear_ton(name):
@@ -130,13 +146,7 @@ def _columns(source: Source) -> tuple[dict[str, str], dict[str, Fact]]:
             facts["kind"] = Fact("marginal", f"the column name {name!r}")
     if taken:
         facts["column"] = Fact(" and ".join(taken), "the column name")
-    if len(forecasts) == 1:
-        columns["forecast"] = forecasts[0]
-    estimated = next((name for name in names if re.search(r"estimat|geschätzt", plain_name(name))
-                      and "method" not in plain_name(name)), None)  # fmt: skip
-    if estimated:
-        columns["estimated"] = estimated
-    return columns, facts
+    return facts
 
 
 def _value_columns(names: list[str]) -> tuple[list[str], list[str]]:
@@ -188,8 +198,45 @@ def _read(source: Source, findings: Findings, progress: Progress) -> Rows:
     if lacking:
         raise IntensityError(
             f"{source.name} has no column {' and no column '.join(lacking)}; columns found: "
-            f"{', '.join(names[:12]) or 'none'}."
+            f"{', '.join(names[:12]) or 'none'}. {way_out(MAPPED)}"
         )
+    return _rows(source, columns, facts, findings, progress)
+
+
+def read_mapped(
+    source: Source, columns: Mapping[str, str], findings: Findings, progress: Progress
+) -> Rows:
+    """The rows of a table whose columns the user names; their names may still say the unit.
+
+    Raises
+    ------
+    IntensityError
+        If a column is not in the file, or there is none of times or none of intensity.
+    """
+    check_names(columns, MAPPED)
+    check_columns(columns, header(source), source.name)
+    if "time" not in columns or not {"lifecycle", "direct", "value"} & columns.keys():
+        raise IntensityError(
+            "Say which column has the times (time) and which the intensity (lifecycle, direct, or "
+            "value with the basis)."
+        )
+    time = columns["time"]
+    base, clock = _base(time)
+    facts = _facts_of_values(columns)
+    if base in ENDS:
+        facts["interval_end"] = Fact(True, f"the column name {time!r}")
+    if clock == "utc":
+        facts["timezone"] = Fact("UTC", f"the column name {time!r}")
+    return _rows(source, columns, facts, findings, progress)
+
+
+def _rows(
+    source: Source,
+    columns: Mapping[str, str],
+    facts: dict[str, Fact],
+    findings: Findings,
+    progress: Progress,
+) -> Rows:
     frame = text_columns(source, columns, findings, progress)
     if "clock" in columns:
         frame, ends = with_clock(frame)

@@ -7,6 +7,8 @@ is named with its line and the rest of the file still goes fast.
 
 from __future__ import annotations
 
+import ast
+import contextlib
 import csv
 import io
 import math
@@ -26,7 +28,7 @@ import pyarrow.json as pa_json
 
 from carbonrouter_core.progress import Progress
 from carbonrouter_core.reading.ahead import chunks_ahead, parts_ahead
-from carbonrouter_core.reading.files import Source, values_of, whole_text
+from carbonrouter_core.reading.files import Source, loads, values_of, whole_text
 from carbonrouter_core.reading.findings import Findings
 from carbonrouter_core.reading.times import LocalTimes
 
@@ -59,14 +61,15 @@ class Wanted:
 def names_in_file(source: Source, wanted: Iterable[Wanted]) -> dict[str, str]:
     """What a file calls each of the ``wanted`` columns, for messages."""
     header = [name.strip() for name in source.columns]
+    samples = source.sample_rows
 
     def name(target: Wanted) -> str:
         if target.label:
             return target.label
         for path in target.paths:
-            if path in header or any(_get(record, path) is not None for record in source.samples):
+            if any(value_at(record, path) not in (None, "") for record in samples):
                 return path
-        return target.paths[0]
+        return next((path for path in target.paths if path in header), target.paths[0])
 
     return {target.name: name(target) for target in wanted}
 
@@ -86,8 +89,10 @@ def read_columns(
     times = _Times(source, findings, timezone)
     names = names_in_file(source, wanted)
     wanted = [replace(target, label=names[target.name]) for target in wanted]
+    cells = _JsonCells(source, wanted, findings)
 
-    for table in reader[source.kind](source, wanted, findings, progress):
+    for cells_shut in reader[source.kind](source, cells.outer, findings, progress):
+        table = cells.opened(cells_shut)
         for target in wanted:
             if target.kind == "time":
                 at = table.schema.get_field_index(target.name)
@@ -105,10 +110,12 @@ def _csv(
     source: Source, wanted: Sequence[Wanted], findings: Findings, progress: Progress
 ) -> Iterator[pa.Table]:
     header = [name.strip() for name in source.columns]
-    where = {
-        target.name: next((header.index(path) for path in target.paths if path in header), None)
-        for target in wanted
-    }
+    where: dict[str, int | None] = {}
+    for target in wanted:
+        given = [path for path in target.paths if path in header]
+        filled = [path for path in given if any(row.get(path) for row in source.sample_rows)]
+        path = next(iter(filled or given), None)
+        where[target.name] = None if path is None else header.index(path)
 
     def read(part: tuple[int, bytes], own: Findings) -> pa.Table | None:
         first, chunk = part
@@ -118,7 +125,7 @@ def _csv(
         if not chunk.strip():
             return None
         table = None
-        if b"\n\n" not in chunk and b"\n\r\n" not in chunk and b'"' not in chunk:
+        if b"\n\n" not in chunk and b"\n\r\n" not in chunk:
             table = _csv_fast(source, header, where, wanted, chunk, first)
         if table is None:
             table = _csv_slow(source, header, where, wanted, chunk, first, own)
@@ -148,7 +155,11 @@ def _csv_fast(
             read_options=pa_csv.ReadOptions(
                 column_names=names, use_threads=False, block_size=2**21
             ),
-            parse_options=pa_csv.ParseOptions(delimiter=source.delimiter, quote_char=False),
+            parse_options=pa_csv.ParseOptions(
+                delimiter=source.delimiter,
+                quote_char='"' if b'"' in chunk else False,
+                newlines_in_values=b'"' in chunk,
+            ),
             convert_options=pa_csv.ConvertOptions(
                 column_types=types,
                 include_columns=needed,
@@ -221,7 +232,7 @@ def _csv_slow(
 def _json(
     source: Source, wanted: Sequence[Wanted], findings: Findings, progress: Progress
 ) -> Iterator[pa.Table]:
-    schema, paths = _json_schema(source, wanted)
+    schema, paths = _json_schema(source.samples, wanted)
 
     def read(part: tuple[int, bytes], own: Findings) -> pa.Table:
         first, chunk = part
@@ -237,7 +248,7 @@ def _json(
 
 
 def _json_schema(
-    source: Source, wanted: Sequence[Wanted]
+    samples: Sequence[dict[str, Any]], wanted: Sequence[Wanted]
 ) -> tuple[pa.Schema, dict[str, list[str]]]:
     """The types under which clean chunks parse; a chunk of other types goes the slow way."""
     tree: dict[str, Any] = {}
@@ -245,16 +256,18 @@ def _json_schema(
     for target in wanted:
         for path in target.paths:
             kind = pa.float64()
-            seen = next((v for r in source.samples if (v := _get(r, path)) is not None), None)
-            if isinstance(seen, dict | list) or _is_below_a_value(source, path):
+            seen = next((v for r in samples if (v := _get(r, path)) is not None), None)
+            if isinstance(seen, dict | list) or _is_below_a_value(samples, path):
                 continue
-            if target.kind != "number":
+            if target.kind == "number" and isinstance(seen, str):
+                kind = pa.string()
+            elif target.kind != "number":
                 number = isinstance(seen, int | float)
                 whole = pa.int64() if target.kind == "text" else pa.float64()
                 kind = whole if number else pa.string()
                 if isinstance(seen, bool):
                     kind = pa.bool_()
-            *above, leaf = path.split(".")
+            *above, leaf = [path] if any(path in record for record in samples) else path.split(".")
             node = tree
             for name in above:
                 below = node.setdefault(name, {})
@@ -275,11 +288,11 @@ def _json_schema(
     return pa.schema(fields(tree)), paths
 
 
-def _is_below_a_value(source: Source, path: str) -> bool:
+def _is_below_a_value(samples: Sequence[dict[str, Any]], path: str) -> bool:
     """Whether something on the way to ``path`` is no object in the first records."""
     above, _, _ = path.rpartition(".")
     while above:
-        seen = (_get(record, above) for record in source.samples)
+        seen = (_get(record, above) for record in samples)
         if any(value is not None and not isinstance(value, dict) for value in seen):
             return True
         above, _, _ = above.rpartition(".")
@@ -300,10 +313,19 @@ def _json_fast(
     for target in wanted:
         matches = [_by_path(table, path) for path in paths.get(target.name, [])]
         used = [column for column in matches if column.null_count < len(column)]
-        if target.kind != "number" and len({column.type for column in used}) > 1:
-            return None
+        if len({column.type for column in used}) > 1:
+            if target.kind != "number":
+                return None
+            used = [_cast_number(column) for column in used]
         columns[target.name] = pc.coalesce(*used) if used else None
-    return _table(np.arange(first, first + table.num_rows), columns, wanted)
+    try:
+        return _table(np.arange(first, first + table.num_rows), columns, wanted)
+    except pa.ArrowInvalid:  # a number that is written as text, and is none
+        return None
+
+
+def _cast_number(column: Any) -> Any:
+    return column if pa.types.is_float64(column.type) else column.cast(pa.float64())
 
 
 def parse_lines(chunk: bytes, schema: pa.Schema) -> pa.Table | None:
@@ -324,6 +346,8 @@ def parse_lines(chunk: bytes, schema: pa.Schema) -> pa.Table | None:
 
 
 def _by_path(table: Any, path: str) -> Any:
+    if path in table.schema.names:
+        return table[path]
     first, *below = path.split(".")
     column = table[first] if first in table.schema.names else None
     if column is None:
@@ -343,12 +367,113 @@ def _get(record: Any, path: str) -> Any:
     return record
 
 
-def _first(record: dict[str, Any], paths: Sequence[str]) -> Any:
+def _first(record: Any, paths: Sequence[str]) -> Any:
     for path in paths:
         value = _get(record, path)
         if value is not None and not isinstance(value, dict | list):
             return value
     return None
+
+
+# --- JSON in cells ---------------------------------------------------------------------------
+
+
+def value_at(record: Any, path: str) -> Any:
+    """What stands at a dotted ``path`` of a record; text that holds JSON is looked into."""
+    if isinstance(record, str):
+        record = _opened(record)
+    if not isinstance(record, dict):
+        return None
+    if path in record:
+        return record[path]
+    first, dot, below = path.partition(".")
+    return value_at(record.get(first), below) if dot else None
+
+
+def _opened(text: str) -> Any:
+    """The object that a cell holds as JSON, or as Python writes it; None where it holds none."""
+    if text[:1] != "{":
+        return None
+    if (value := loads(text)) is not None:
+        return value
+    with contextlib.suppress(ValueError, SyntaxError, MemoryError, RecursionError):
+        return ast.literal_eval(text)
+    return None
+
+
+class _JsonCells:
+    """Columns of text that hold JSON objects, and the wanted values within them.
+
+    ``outer``: what is to be read of the file, those columns among it.
+    """
+
+    def __init__(self, source: Source, wanted: Sequence[Wanted], findings: Findings) -> None:
+        self._source, self._wanted, self._findings = source, wanted, findings
+        header = {name.strip() for name in source.columns}
+        samples = source.sample_rows
+        shut = {
+            name
+            for row in samples
+            for name, value in row.items()
+            if isinstance(value, str) and value[:1] == "{" and _opened(value) is not None
+        }
+        within: dict[str, list[Wanted]] = {}
+        self.outer: list[Wanted] = []
+        for target in wanted:
+            outside: list[str] = []
+            inside: dict[str, list[str]] = {}
+            for path in target.paths:
+                first, dot, below = path.partition(".")
+                if dot and first in shut and path not in header:
+                    inside.setdefault(first, []).append(below)
+                else:
+                    outside.append(path)
+            self.outer.append(replace(target, paths=tuple(outside)))
+            for column, paths in inside.items():
+                within.setdefault(column, []).append(replace(target, paths=tuple(paths)))
+        self._within = within
+        self._schemas: dict[str, tuple[pa.Schema, dict[str, list[str]]]] = {}
+        for column, targets in within.items():
+            self.outer.append(Wanted(_CELL + column, (column,), "text"))
+            texts = (row.get(column) for row in samples)
+            opened = [_opened(text) for text in texts if isinstance(text, str)]
+            records = [record for record in opened if isinstance(record, dict)]
+            self._schemas[column] = _json_schema(records, targets)
+
+    def opened(self, table: pa.Table) -> pa.Table:
+        """``table`` with what stands in the cells, where the row itself does not say it."""
+        for column, targets in self._within.items():
+            inner = self._values(table, column, targets)
+            if inner.num_rows < table.num_rows:  # those that were refused
+                table = table.filter(pc.is_in(table["line"], inner["line"].combine_chunks()))
+            for target in targets:
+                name = target.name
+                both = [table[name], inner[name]]
+                filled = [values for values in both if values.null_count < len(values)]
+                if len({values.type for values in filled}) > 1:
+                    filled = [values.cast(pa.string()) for values in filled]
+                if filled:
+                    at = table.schema.get_field_index(name)
+                    table = table.set_column(at, name, pc.coalesce(*filled))
+            table = table.drop_columns([_CELL + column])
+        return table
+
+    def _values(self, table: pa.Table, column: str, targets: Sequence[Wanted]) -> pa.Table:
+        texts = table[_CELL + column].fill_null("{}")
+        if texts.num_chunks:
+            buffer = "\n".join(texts.to_pylist()).encode("utf-8", "replace")
+            fast = _json_fast(*self._schemas[column], targets, buffer, 0)
+            if fast is not None and fast.num_rows == table.num_rows:
+                return fast.set_column(0, "line", table["line"])
+        rows = _Rows(self._source, targets, self._findings)
+        for line, text in zip(table["line"].to_pylist(), texts.to_pylist(), strict=True):
+            record = _opened(text)
+            rows.add(line, [_first(record, target.paths) for target in targets])
+        return rows.table()
+
+
+_CELL = "cell "
+"""Before the name of a column that holds JSON."""
 
 
 # --- Parquet ---------------------------------------------------------------------------------
@@ -358,11 +483,19 @@ def _parquet(
     source: Source, wanted: Sequence[Wanted], findings: Findings, progress: Progress
 ) -> Iterator[pa.Table]:
     schema = source.parquet_schema
-    present = {
-        target.name: next((path for path in target.paths if _holds(schema, path)), None)
-        for target in wanted
-    }
-    tops = sorted({path.split(".")[0] for path in present.values() if path})
+    present: dict[str, str | None] = {}
+    for target in wanted:
+        given = [path for path in target.paths if _holds(schema, path)]
+        filled = [
+            path
+            for path in given
+            if any(_get(row, path) not in (None, "") for row in source.sample_rows)
+        ]
+        present[target.name] = next(iter(filled or given), None)
+    names = schema.names
+    tops = sorted(
+        {path if path in names else path.split(".")[0] for path in present.values() if path}
+    )
 
     def read(part: tuple[np.ndarray, pa.RecordBatch], own: Findings) -> pa.Table:
         lines, batch = part
@@ -389,7 +522,7 @@ def _parquet(
 
 def _holds(schema: pa.Schema, path: str) -> bool:
     """Whether a table has a column, or a field of one, at ``path``, which is no struct or list."""
-    first, *below = path.split(".")
+    first, *below = [path] if path in schema.names else path.split(".")
     at = schema.get_field_index(first)
     kind = schema.field(at).type if at >= 0 else None
     for name in below:

@@ -6,13 +6,15 @@ What a file is, is told by its content, never by its name.
 from __future__ import annotations
 
 import csv
+import io
 import json
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import islice
 from pathlib import Path
 from typing import Any, Literal
 
@@ -22,6 +24,7 @@ import pyarrow.parquet as pq
 
 from carbonrouter_core.errors import InputError, ReadingError
 from carbonrouter_core.progress import Progress, nobody_listens
+from carbonrouter_core.reading.envelopes import Envelope, PageLines, envelope_of
 from carbonrouter_core.reading.json_lists import ListLines
 
 CHUNK_BYTES = 8 * 2**20
@@ -119,11 +122,19 @@ class Source:
             return "json"
         if not first.startswith(b"{"):
             return "csv"
+        if self.envelope is not None:
+            return "json"
         line, _, after_line = first.partition(b"\n")
         if loads(line) is None:
             # a record longer than the head, or one that ends early, is still a line
             return "jsonl" if not after_line or len(line) > 512 else "json"
         return "jsonl"
+
+    @cached_property
+    def envelope(self) -> Envelope | None:
+        """Where the records stand in a file of pages, as interfaces answer; None in others."""
+        first = self.head.lstrip()
+        return envelope_of(first) if first.startswith(b"{") else None
 
     @cached_property
     def columns(self) -> tuple[str, ...]:
@@ -159,6 +170,22 @@ class Source:
             if not records:
                 raise
         return records
+
+    @cached_property
+    def sample_rows(self) -> list[dict[str, Any]]:
+        """The first records of a file of any kind; the cells of CSV as text."""
+        if self.kind != "csv":
+            return self.samples
+        header = [name.strip() for name in self.columns]
+        text = self.head.decode("utf-8", "replace")
+        rows: list[dict[str, Any]] = []
+        reader = csv.reader(io.StringIO(text, newline=""), delimiter=self.delimiter)
+        with suppress(csv.Error):
+            next(reader, None)
+            for cells in islice(reader, SAMPLE_RECORDS):
+                if len(cells) == len(header):
+                    rows.append(dict(zip(header, cells, strict=True)))
+        return rows
 
     @property
     def parquet_schema(self) -> pa.Schema:
@@ -276,7 +303,9 @@ def record_chunks(
     if source.kind != "json":
         yield from line_chunks(source, broken, progress)
         return
-    number, open_record, lines = 1, b"", ListLines()
+    number, open_record = 1, b""
+    pages = source.envelope
+    lines = ListLines() if pages is None else PageLines(pages)
     for block, last, cut in _blocks(source, progress):
         text = open_record + lines.feed(block)
         end = text.rfind(b"\n") + 1

@@ -381,7 +381,7 @@ def _first(record: Any, paths: Sequence[str]) -> Any:
 def value_at(record: Any, path: str) -> Any:
     """What stands at a dotted ``path`` of a record; text that holds JSON is looked into."""
     if isinstance(record, str):
-        record = _opened(record)
+        record = opened_text(record)
     if not isinstance(record, dict):
         return None
     if path in record:
@@ -390,7 +390,7 @@ def value_at(record: Any, path: str) -> Any:
     return value_at(record.get(first), below) if dot else None
 
 
-def _opened(text: str) -> Any:
+def opened_text(text: str) -> Any:
     """The object that a cell holds as JSON, or as Python writes it; None where it holds none."""
     if text[:1] != "{":
         return None
@@ -415,7 +415,7 @@ class _JsonCells:
             name
             for row in samples
             for name, value in row.items()
-            if isinstance(value, str) and value[:1] == "{" and _opened(value) is not None
+            if isinstance(value, str) and value[:1] == "{" and opened_text(value) is not None
         }
         within: dict[str, list[Wanted]] = {}
         self.outer: list[Wanted] = []
@@ -436,7 +436,7 @@ class _JsonCells:
         for column, targets in within.items():
             self.outer.append(Wanted(_CELL + column, (column,), "text"))
             texts = (row.get(column) for row in samples)
-            opened = [_opened(text) for text in texts if isinstance(text, str)]
+            opened = [opened_text(text) for text in texts if isinstance(text, str)]
             records = [record for record in opened if isinstance(record, dict)]
             self._schemas[column] = _json_schema(records, targets)
 
@@ -467,7 +467,7 @@ class _JsonCells:
                 return fast.set_column(0, "line", table["line"])
         rows = _Rows(self._source, targets, self._findings)
         for line, text in zip(table["line"].to_pylist(), texts.to_pylist(), strict=True):
-            record = _opened(text)
+            record = opened_text(text)
             rows.add(line, [_first(record, target.paths) for target in targets])
         return rows.table()
 

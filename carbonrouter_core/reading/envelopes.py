@@ -40,9 +40,30 @@ LIST_KEYS = frozenset(
 """What the list of records is called, in lower case."""
 
 _OF_A_RECORD = frozenset(
-    "id _id usage model messages mapping name request_id requestid response_id responseid "
-    "conversation_id session_id sessionid prompt_tokens block_size custom_id choices type "
-    "attributes timestamp body".split()
+    {
+        "_id",
+        "attributes",
+        "block_size",
+        "body",
+        "choices",
+        "conversation_id",
+        "custom_id",
+        "id",
+        "mapping",
+        "messages",
+        "model",
+        "name",
+        "prompt_tokens",
+        "request_id",
+        "requestid",
+        "response_id",
+        "responseid",
+        "session_id",
+        "sessionid",
+        "timestamp",
+        "type",
+        "usage",
+    }
 )
 """Keys of a record: an object with one of them is no page, whatever list it holds."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from carbonrouter_core.reading.files import Source
 from carbonrouter_core.reading.formats import Formats
+from carbonrouter_core.traces.importers import no_requests
 from carbonrouter_core.traces.importers.base import Importer
 from carbonrouter_core.traces.importers.own import missing_columns
 
@@ -12,7 +13,6 @@ IMPORTERS: Formats[Importer] = Formats(
     __name__,
     (
         "own",
-        "usage",
         "sharegpt",
         "wildchat",
         "lmsys",
@@ -21,6 +21,7 @@ IMPORTERS: Formats[Importer] = Formats(
         "ragpulse",
         "mooncake",
         "azure",
+        "logs",
     ),
 )
 """All importers by id, in the order in which they are asked whether they recognise a file."""
@@ -33,6 +34,7 @@ def choose(source: Source, format_id: str | None = None) -> tuple[Importer, str]
     """
     if (chosen := IMPORTERS.find(source, format_id)) is not None:
         return chosen
+    no_requests.refuse(source)
     names = ", ".join(source.columns[:12]) or "none"
     hint = ""
     if source.kind == "csv" and (missing := missing_columns(source)):

@@ -86,7 +86,7 @@ def _cache_dir(module: Path) -> str:
         beside.mkdir(exist_ok=True)
     if os.access(beside, os.W_OK):
         return str(beside / name)
-    # never a shared folder: what is loaded from it is run
+    # never a shared folder: code loaded from it is run
     return str(Path.home() / ".cache" / "carbonrouter" / name)
 
 
@@ -118,7 +118,7 @@ def _compiled(function: Any, counts_references: bool) -> Any:
             nogil=True,
             error_model="numpy",
             forceinline=True,
-            _nrt=counts_references,  # said both ways: what is left unsaid comes from the caller
+            _nrt=counts_references,  # always given: left out, it would come from the caller
         )
         return compile_function(function)
     finally:

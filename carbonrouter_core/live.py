@@ -470,7 +470,7 @@ class CarbonRouter:
                 value = float(self._ask(region, time_s))
             except Exception as error:  # whatever the callable may raise
                 raise IntensityError(
-                    f"Carbon intensity of {region} could not be had: "
+                    f"Carbon intensity of {region} could not be read: "
                     f"{type(error).__name__}: {error}"
                 ) from error
             if not (math.isfinite(value) and value > 0):

@@ -1,5 +1,5 @@
 """Memory that was freed goes back to the system: allocators keep a hundred MB after a trace was
-read, unless they are told not to."""
+read, unless they are set not to."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ Progress = Callable[[float], None]
 
 
 def nobody_listens(share: float) -> None:
-    """The progress of work that nobody waits for."""
+    """Progress that is not shown."""
 
 
 def part_of(progress: Progress, begin: float, share: float) -> Progress:

@@ -242,7 +242,9 @@ def test_a_grid_service_that_fails_is_an_intensity_error(
         raise error
 
     router = CarbonRouter(prepared, intensity=ask)
-    with pytest.raises(IntensityError, match=f"could not be had: {type(error).__name__}") as raised:
+    with pytest.raises(
+        IntensityError, match=f"could not be read: {type(error).__name__}"
+    ) as raised:
         router.route(turn())
     assert raised.value.__cause__ is error
     assert len(router) == 0

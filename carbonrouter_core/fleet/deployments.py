@@ -311,7 +311,7 @@ def _chosen(
         look_up("region", [name], catalog.regions)
     for gpu, where in scenario.gpu_regions.items():
         if gpu in scenario.gpus or gpu not in DEFAULT_GPU_REGIONS:
-            # a GPU type that the defaults name and nobody chose need not be in the catalog
+            # a GPU type of the defaults that was not chosen need not be in the catalog
             look_up("GPU type", [gpu], catalog.gpus)
             look_up("region", where, catalog.regions)
     return (

@@ -41,7 +41,7 @@ _FACT_NAMES = {
 class RowChecks:
     """Checks the rows of an import and makes series of them; counts what is wrong.
 
-    ``facts``: what is known of all rows; what the user says goes first, and what is found out
+    ``facts``: what is known of all rows; facts given by the user go first, and facts found later
     is added.
     """
 

@@ -1,6 +1,6 @@
 """From files to checked carbon-intensity series, ready to be stored. Nothing is stored here.
 
-What is wrong is counted with its lines in a report; a wrong row stops the import. Nothing is
+Errors are counted with their lines in a report; a wrong row stops the import. Nothing is
 filled in but holes of up to three hours, linearly, and they count as estimated.
 """
 

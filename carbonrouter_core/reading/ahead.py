@@ -66,7 +66,7 @@ def chunks_ahead(
 ) -> Iterator[Result]:
     """What ``read`` makes of the number of the first line (or record) and the bytes of each
     chunk of records, in order: see :func:`parts_ahead`."""
-    at_end = Findings()  # a file that breaks off is told after what stands before
+    at_end = Findings()  # that a file breaks off is reported after the rows before it
 
     def broken(line: int, reason: str) -> None:
         at_end.unreadable(source, line, reason)

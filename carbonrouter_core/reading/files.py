@@ -1,6 +1,6 @@
 """Files as they come: opened, unpacked, and cut into lines or JSON values, in bounded memory.
 
-What a file is, is told by its content, never by its name.
+The kind of a file follows from its content, never from its name.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ MAX_RECORD_BYTES = 32 * 2**20
 PART_BYTES = 16 * 2**10
 """Bytes unpacked at a time: what is lost where a packed file breaks off."""
 HEAD_BYTES = 256 * 2**10
-"""Bytes looked at to tell what a file is."""
+"""Bytes that are read to find out the kind of a file."""
 SAMPLE_RECORDS = 50
-"""Records looked at to tell the format."""
+"""Records that are read to find out the format."""
 PARQUET_ROWS = 65_536
 """Rows of a Parquet file handed on at a time."""
 
@@ -236,7 +236,7 @@ class Source:
 def sources_of(paths: Sequence[Path], names: Sequence[str] | None = None) -> list[Source]:
     """The files of an import; a folder stands for the files in it, by name.
 
-    ``names``: what the files are called, where their paths do not say. Raises
+    ``names``: names of the files, where their paths do not have them. Raises
     :class:`ReadingError` where there is no file.
     """
     files: list[tuple[Path, str]] = []
@@ -261,7 +261,7 @@ def reading_errors_as(error: type[InputError]) -> Iterator[None]:
 
 
 Broken = Callable[[int, str], None]
-"""Told the line of a record that cannot be read, and why."""
+"""Called with the line of a record that cannot be read, and the reason."""
 _CUT = "the packed file ends early or is damaged"
 
 

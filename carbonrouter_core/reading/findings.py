@@ -154,7 +154,7 @@ class FileReport:
     findings: tuple[Finding, ...]
     guesses: tuple[str, ...]
     warnings: tuple[str, ...] = ()
-    """What makes it doubtful that the file was read right: shown first."""
+    """Reasons to doubt that the file was read correctly: shown first."""
 
     def count(self, kind: Kind) -> int:
         """Number of rows with findings of ``kind``."""

@@ -1,7 +1,7 @@
 """Reading intensities as people write them: decimal commas, missing values, units.
 
-One way of writing numbers holds for a whole column; where that cannot be told, the column is
-refused rather than guessed at ("1,234" is 1.234 or 1234).
+One way of writing numbers holds for a whole column; where it is not certain, the column is refused
+and nothing is guessed ("1,234" is 1.234 or 1234).
 """
 
 from __future__ import annotations
@@ -107,7 +107,7 @@ def read_numbers(cells: Iterable[str | None], decimal: str | None = None) -> Num
 
 
 def _decimal_of(words: list[str]) -> str | None:
-    """The decimal mark that a column uses; None where it cannot be told."""
+    """The decimal mark that a column uses; None where it is not certain."""
     with_comma = [word for word in words if "," in word]
     if not with_comma:
         return "."

@@ -18,7 +18,7 @@ from carbonrouter_core.reading.findings import Findings
 MAX_BYTES = 256 * 2**20
 """Of an unpacked text that is not UTF-8: it is held in memory to be rewritten."""
 TAIL_BYTES = 4096
-"""Bytes of the end that are looked at for a closing remark."""
+"""Bytes of the end that are searched for a closing remark."""
 
 _UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 _UTF_8_PAIR = re.compile(rb"[\xc3-\xdf][\x80-\xbf]|[\xe0-\xef][\x80-\xbf]{2}")
@@ -67,7 +67,7 @@ def _tidied(source: Source, folder: Path, findings: Findings) -> Source:
 
 
 def _encoding(data: bytes) -> str | None:
-    """How a text is written; None where that cannot be told."""
+    """How a text is written; None where it is not certain."""
     if data.startswith(_UTF_16):
         return "utf-16"
     try:

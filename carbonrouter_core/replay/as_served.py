@@ -1,4 +1,4 @@
-"""What a log says about how its turns were served: replayed, charged, and held against the model.
+"""What a log says about how its turns were served: replayed, charged, and compared with the model.
 
 ``as-served`` is no router: it sends each turn where the log says it went and takes the cached
 tokens that the log reports, else those of the cache model. It is charged like any policy.

@@ -20,7 +20,7 @@ class Charges:
     """What the decisions come to, one entry a turn; all carbon in g, energy with PUE.
 
     Carbon and energy of an unserved turn are 0, its latency and quality NaN.
-    ``embodied_g`` stands apart: it is in no total.
+    ``embodied_g`` is separate: it is in no total.
     """
 
     recompute_g: np.ndarray

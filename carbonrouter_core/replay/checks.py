@@ -49,7 +49,7 @@ def check_names(scenario: Scenario, catalog: Catalog) -> Iterator[Problem]:
 
 
 def _placed_gpus(scenario: Scenario) -> list[str]:
-    """The GPU types whose regions are listed; one that the defaults list and nobody chose need not
+    """The GPU types whose regions are listed; one of the defaults that was not chosen need not
     be known."""
     return [
         gpu

@@ -78,7 +78,7 @@ def replay(
 
     ``intensity``: g/kWh, shape (turns, regions), at the start of each turn; ``seeds``:
     deployments other policies chose, one array of shape (turns,) each, where a policy that
-    knows the future and is not exact starts from. ``progress`` is told after every
+    knows the future and is not exact starts from. ``progress`` is called after every
     :data:`BLOCK_TURNS` or so; decisions do not depend on it, since sessions are independent.
     """
     trace = placed.trace

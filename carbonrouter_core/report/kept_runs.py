@@ -33,7 +33,7 @@ _FIELDS_OF_RUN = tuple(field for field in DECISIONS if field.name in KEPT_COLUMN
 class Check:
     """What became of a run that was computed again.
 
-    ``changed``: what is not as it was (program, trace, factors), in words. ``same_decisions``:
+    ``changed``: what has changed (program, trace, factors), in words. ``same_decisions``:
     whether ``decisions.csv`` has the same bytes.
     """
 

@@ -79,8 +79,8 @@ that saves a seventh of a long link."""
 class Opened:
     """What came out of a link or a file: a scenario that can be made, and what to tell.
 
-    ``refused``: nothing of it could be used and ``scenario`` is the default. ``router``: the
-    policy its author looked at; empty where it does not say. ``notices`` are plain text.
+    ``refused``: nothing of it could be used and ``scenario`` is the default. ``router``: the policy
+    that its author had chosen; empty where it does not say. ``notices`` are plain text.
     """
 
     scenario: Scenario
@@ -100,7 +100,7 @@ def link_text(
 
     ``own_series``: names of the author's carbon-intensity series by zone, where figures rest
     on such, and ``own_entries``: the author's models, GPU types and energy points
-    (:func:`own_entries_of`), so that whoever opens the link is told.
+    (:func:`own_entries_of`), so that the app can say so where the link is opened.
     """
     values = scenario.to_dict() | {"trace": trace_name(scenario.trace)}
     values |= {name: values.pop(name) for name in _APART}
@@ -204,7 +204,7 @@ def _other_entries(entries: Any) -> list[str]:
         + (
             "the entry of that name here has other figures."
             if name in here
-            else "without that table they cannot be had here."
+            else "without that table these figures cannot be computed here."
         )
         for name, sha256 in list(entries.items())[:MAX_NOTICES]
         if here.get(name) != sha256
@@ -214,7 +214,7 @@ def _other_entries(entries: Any) -> list[str]:
 def open_values(values: Any, traces: Collection[str] = ()) -> Opened:
     """A scenario from JSON ``values`` of a stranger, each input by itself.
 
-    What is unknown is left out, what is wrong or lacking takes its default, and each is told.
+    Unknown fields are left out. Wrong or missing ones take their default. A notice names each.
     """
     if not isinstance(values, dict):
         return _refuse("It holds no scenario.")

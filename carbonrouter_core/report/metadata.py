@@ -1,4 +1,4 @@
-"""What a result rests on, as keys and values: ``metadata.csv``, and the annex of the report."""
+"""The basis of a result, as keys and values: ``metadata.csv``, and the annex of the report."""
 
 from __future__ import annotations
 

@@ -120,7 +120,7 @@ def fit_idle_s(placed: PlacedTrace, copies: Sequence[str] = ("latest", "all")) -
 
 
 class _CacheCheck:
-    """The columns of a log that the cache model is held against."""
+    """The columns of a log that the cache model is compared with."""
 
     def __init__(self, placed: PlacedTrace) -> None:
         trace = placed.trace

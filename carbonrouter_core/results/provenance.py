@@ -1,4 +1,4 @@
-"""What a result was computed from: version, sources and data, as fingerprints.
+"""The data and code of a result: version, sources and data, as fingerprints.
 
 Equal fingerprints, equal figures to the last bit.
 """

@@ -1,4 +1,4 @@
-"""One conversation told turn by turn: what was decided, from which candidates, at what cost.
+"""One conversation turn by turn: what was decided, from which candidates, at what cost.
 
 The decisions and charges are those of a replay; what the policy saw at each turn is priced
 again by the same compiled lines (:func:`.decide.price_candidates`), since a replay of
@@ -62,7 +62,7 @@ class Candidates:
 
 @dataclass(frozen=True)
 class Story:
-    """One session under one policy, or a stretch of it; arrays have one entry a turn told.
+    """One session under one policy, or a stretch of it; arrays have an entry for each of its turns.
 
     ``first``: turns before these; ``turns_in_all``: of the session; ``before_g`` and ``in_all_g``:
     carbon of the turns before, and of the session; ``served_before``: whether any of the turns
@@ -122,7 +122,7 @@ class Story:
     def candidate_table(self, turn: int) -> pd.DataFrame:
         """One row a deployment: what it holds, what it would emit, and why it cannot serve.
 
-        ``turn``: counted from the first that is told. Raises InputError for one that is not.
+        ``turn``: counted from the first turn of the story. Raises InputError for one that is not.
         """
         if not 0 <= turn < len(self):
             raise InputError(f"Turn {turn} is not there: this story has 0 to {len(self) - 1}.")
@@ -184,8 +184,8 @@ def tell(
 ) -> Story:
     """Turns ``first`` to ``end`` of session number ``session`` of the trace, as ``run`` decided.
 
-    What a log says was served was not weighed by a policy; its candidates are what a router
-    would have seen there. Raises InputError for a session or turns that are not there.
+    No policy weighed the candidates of a log; they are those that a router would have seen. Raises
+    InputError for a session or turns that are not there.
     """
     placed, fleet = prepared.placed, prepared.deployments.fleet
     trace = placed.trace

@@ -44,7 +44,7 @@ class WorkedTurn:
     output_tokens: int
     expected_output_tokens: float
     mean_output_tokens: float
-    """Of the training half: what a first turn is expected to put out."""
+    """Of the training half: the output that is expected of a first turn."""
     outputs_so_far_tokens: int
     deployment: int
     home: int

@@ -39,7 +39,7 @@ class Rules(NamedTuple):
     ability_margin: float
     """logit(quality floor) / k: a model qualifies when theta >= difficulty + this."""
     user_margin: np.ndarray
-    """(U,) the same for the turn at hand, by user region; higher where a policy raises floors."""
+    """(U,) the same for the current turn, by user region; higher where a policy raises floors."""
     latency_ceiling_ms: float
     """Infinite where there is none."""
     ceiling_on_ttft: bool

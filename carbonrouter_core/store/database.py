@@ -1,8 +1,8 @@
 """Opening a DuckDB file for the length of one operation.
 
 DuckDB lets one process write a file, or several read it. So no process keeps the file open: it is
-attached for each operation to a database in memory, which takes 2 ms, and detached after it. Who
-finds it locked tries again. Within a process one thread at a time has it.
+attached for each operation to a database in memory, which takes 2 ms, and detached after it. If it
+is locked, the operation tries again. Within a process one thread at a time has it.
 """
 
 from __future__ import annotations

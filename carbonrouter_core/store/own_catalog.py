@@ -30,7 +30,7 @@ KIND = NAME = "own_catalog"
 
 
 def stored_entries() -> tuple[tuple[str, str], ...]:
-    """Kind and JSON of each stored entry; none where the store is not at hand."""
+    """Kind and JSON of each stored entry; none where the store cannot be read."""
     try:
         store = existing_store()
         return () if store is None else _read(store.path.parent, store.changes)

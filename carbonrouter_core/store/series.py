@@ -118,7 +118,7 @@ def delete_intensity(name: str) -> None:
 
 
 def stored_series(zones: Iterable[str]) -> tuple[OwnSeries, str]:
-    """The user's series of ``zones``, newest import first, and why they could not be looked at.
+    """The user's series of ``zones``, newest import first, and why they could not be read.
 
     Where the store cannot be read, there are none and the reason says so.
     """
@@ -137,14 +137,14 @@ def stored_series(zones: Iterable[str]) -> tuple[OwnSeries, str]:
                 if series.zone in wanted:
                     by_zone.setdefault(series.zone, []).append(series)
     except StoreError as error:
-        return {}, f"Your own carbon-intensity series could not be looked at: {error}"
+        return {}, f"Your own carbon-intensity series could not be read: {error}"
     return by_zone, ""
 
 
 def own_series_of(
     scenario: Scenario, zones: Iterable[str], given: OwnSeries | None = None
 ) -> tuple[OwnSeries, str]:
-    """The series that go before the built-in ones, and why the store could not be looked at.
+    """The series that go before the built-in ones, and why the store could not be read.
 
     ``given`` ones, or those in the store unless the scenario does without them.
     """

@@ -74,7 +74,7 @@ def _stored_catalog(sites: tuple[Region, ...], entries: tuple[tuple[str, str], .
 
 
 def own_sites() -> tuple[Region, ...]:
-    """The user's sites, in the order they were added; none where the store is not at hand."""
+    """The user's sites, in the order they were added; none where the store cannot be read."""
     try:
         store = existing_store()
         return () if store is None else _read(store.path.parent, store.changes)
@@ -97,7 +97,7 @@ def _sites_in(table: pa.Table | None) -> tuple[Region, ...]:
 
 
 def own_zones() -> tuple[str, ...]:
-    """Zones of the user's carbon-intensity series; none where the store is not at hand."""
+    """Zones of the user's carbon-intensity series; none where the store cannot be read."""
     try:
         return tuple(dict.fromkeys(zone for stored in stored_intensity() for zone in stored.zones))
     except StoreError:
@@ -183,7 +183,7 @@ def stranded_by(series: str) -> dict[str, str]:
 def check_region(name: str) -> None:
     """Raise :class:`CatalogError` unless ``name`` is a region or city, built in or a site of yours.
 
-    Where the store cannot be read, the user's sites cannot be looked at: any name may do.
+    Where the store cannot be read, the user's sites are not known: any name is accepted.
     """
     try:
         existing_store()

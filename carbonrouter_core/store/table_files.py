@@ -2,7 +2,7 @@
 
 A file is written under a temporary name, without a lock on the catalogue. It gets its own name in
 the transaction that puts this name into the catalogue, and is deleted in the one that takes the
-name out. So a file that the catalogue does not name is a leftover, once nobody writes.
+name out. So a file that the catalogue does not name is a leftover, if no process is writing.
 
 A temporary file is locked while it is written. The system frees the lock of a process that ends,
 whatever the reason: an old file without a lock is a leftover too.

@@ -195,7 +195,7 @@ def hourly_load(comparison: Comparison, policy_id: str) -> HourlyLoad:
 
 
 def volume_factor(comparison: Comparison, sessions_per_day: float) -> float:
-    """What the trace's load is multiplied by to stand for so many conversations a day."""
+    """The factor that scales the load of the trace to this number of conversations a day."""
     check_volume(sessions_per_day)
     return sessions_per_day / own_sessions_per_day(comparison)
 

@@ -25,7 +25,7 @@ from carbonrouter_core.studies.sweep import (
 )
 
 SAVE_EVERY_S = 5.0
-"""What is finished is on disk at the latest after this, and when the run ends or is stopped."""
+"""Time between two writes of finished points; the end and a stop write them too."""
 KEPT_SWEEPS = 100
 """Most sweeps whose points stay in the store; the oldest are deleted."""
 

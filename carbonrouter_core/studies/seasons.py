@@ -22,7 +22,7 @@ SEASONS = ((1, 15), (4, 15), (7, 15), (10, 15))
 """Month and day on which a window of each season begins: the middle of its first month."""
 
 TAIL_DAYS = 3
-"""What a series should have after a window, for the conversations that go on past it."""
+"""Days that a series should have after a window, for conversations that go on after it."""
 
 
 @dataclass(frozen=True)
@@ -153,8 +153,8 @@ def compare_knowledge(
     """Run ``scenario`` with each of ``kinds`` of knowledge; yields a result after each.
 
     ``progress`` as in :func:`~.run.run_policy`.
-    Carbon is always charged by the true intensity. What cannot be had (a forecast that the
-    series lacks) says why.
+    Carbon is always charged by the true intensity. A kind that cannot be used (a forecast that the
+    series does not have) gives the reason.
     """
     known: dict[str, float] = {}
     asked = list(dict.fromkeys(["current", *kinds]))

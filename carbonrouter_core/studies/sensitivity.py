@@ -17,7 +17,7 @@ from carbonrouter_core.studies.inputs import SWEEP_INPUTS, Point, SweepInput, sw
 from carbonrouter_core.studies.sweep import MAX_POINTS, Outcome
 
 SEARCH_POINTS = 9
-"""Values looked at first when searching where a policy stops winning."""
+"""Values that are computed first in the search for the value where a policy stops saving."""
 SEARCH_STEPS = 8
 """Halvings after that: to 1/2000 of the range."""
 
@@ -30,7 +30,7 @@ Ask = Callable[[Sequence[Point]], Sequence[Outcome]]
 
 @dataclass(frozen=True)
 class Swing:
-    """What one input alone does to the saving of a policy, in percent of the baseline."""
+    """Saving of a policy, in percent of the baseline, at a low and a high value of an input."""
 
     input: SweepInput
     base_percent: float

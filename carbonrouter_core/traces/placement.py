@@ -91,7 +91,7 @@ def place(
     ``user_mix``: weight of each user region, in order; ``utc_offset_h``: local time of each
     region less UTC; ``gaps``: one of :data:`~.scenario.GAP_TABLES`, stretched to the median
     ``gap_median_s`` if that is given. ``window_start_s``: epoch seconds, needed for a trace
-    with dates. What the trace brings itself is kept.
+    with dates. Values that the trace has are used as they are.
     """
     user_regions = tuple(user_mix)
     for name in user_regions:

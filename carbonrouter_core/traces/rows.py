@@ -1,4 +1,4 @@
-"""Checks of the rows of a trace file, one by one: what is wrong is counted, and left out."""
+"""Checks of the rows of a trace file, one by one: wrong rows are counted and left out."""
 
 from __future__ import annotations
 

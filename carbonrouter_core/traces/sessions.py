@@ -294,7 +294,7 @@ class Sessions:
             self._totals[name] = self._totals.get(name, 0) + value
 
     def _warnings(self) -> Iterator[str]:
-        """What makes it doubtful that the file was read right."""
+        """Reasons to doubt that the file was read correctly."""
         if self._follow_ups and self._shrank > MUCH_SHRANK * self._follow_ups:
             yield (
                 f"{self._shrank:,} of {self._follow_ups:,} turns that follow another have a prompt "

@@ -113,8 +113,8 @@ def stage(
 ) -> Staged:
     """Read and check the trace in ``paths`` (a folder stands for the files in it).
 
-    ``format_id``: id of an importer; left out, the format is told by the content. ``names``:
-    what the files are called, where their paths do not say. Raises :class:`TraceError` for a
+    ``format_id``: id of an importer; left out, the content decides. ``names``:
+    names of the files, where their paths do not have them. Raises :class:`TraceError` for a
     file that is no trace; wrong rows are in the report instead.
     """
     _sweep()

@@ -27,7 +27,7 @@ class TokenCounter(NamedTuple):
     count: Callable[[str], int]
     how: str
     of_characters: Callable[[np.ndarray], np.ndarray] | None = None
-    """The same from the lengths of texts, where no more is looked at."""
+    """The same from the lengths of texts, where these are enough."""
 
 
 @lru_cache(maxsize=1)

@@ -122,7 +122,7 @@ def test_while_another_program_holds_the_store_built_in_series_are_used(
     finally:
         other.communicate(b"\n")
     assert not prepared.intensity_sources[0].own
-    assert any("could not be looked at" in note for note in prepared.warnings)
+    assert any("could not be read" in note for note in prepared.warnings)
     assert prepare(SMALL).intensity_sources[0].own
 
 

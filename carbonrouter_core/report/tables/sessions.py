@@ -53,8 +53,10 @@ class SessionRows:
         return self.total(self.rows.decisions.deployment[self.turns] >= 0)
 
     def total(self, values: np.ndarray) -> np.ndarray:
-        """Sum of ``values``, one a turn of the chunk, over each session; what is NaN of unserved
-        turns is left out."""
+        """Sum of ``values``, one a turn of the chunk, over each session.
+
+        NaN of unserved turns is left out.
+        """
         weights = np.nan_to_num(np.asarray(values, np.float64), nan=0.0)
         return np.bincount(self.index, weights, self.end - self.first)
 

@@ -4,11 +4,11 @@ A move from home is held back if p_back >= threshold and p_back · rebuild > sav
 
     p_back = S(n) · P(gap <= idle) · P(home is the cheapest next, rebuilt, the choice warm)
 
-and if, beyond the rule as first stated, the **next gain** exceeds the saving too: what the next
-turn is expected to emit less after holding than after moving. The stated rule weighs the way
-back, but not what staying costs the next turn where it does not need home; by itself it emitted
-more than no gate would. ``docs/gate.md`` has the figures, and how the default threshold follows
-from the training half.
+and if, beyond the rule as first stated, the **next gain** exceeds the saving too: the expected
+carbon of the next turn after moving, less that after holding. The stated rule weighs the way back,
+but not what staying costs the next turn where it does not need home; by itself it emitted more than
+no gate would. ``docs/gate.md`` has the figures, and how the default threshold follows from the
+training half.
 """
 
 from __future__ import annotations

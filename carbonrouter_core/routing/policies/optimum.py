@@ -132,8 +132,8 @@ def least_to_go(fleet: Fleet, rules: Rules, future: Future, copies: Array) -> tu
 
     ``copies`` (turns, D): live tokens found on a deployment that a session moves to; zero where
     one copy is kept.
-    V has the shape (turns + 1, D), zero after the last turn; the moves (turns, D + 1), their
-    last column where nobody holds a cache.
+    V has the shape (turns + 1, D), zero after the last turn; the moves (turns, D + 1), their last
+    column without a cache anywhere.
     """
     n, n_deployments = future.history.size, fleet.pair.size
     served = future.context <= fleet.fit_tokens.max()
@@ -154,9 +154,9 @@ def least_to_go(fleet: Fleet, rules: Rules, future: Future, copies: Array) -> tu
         cached[:] = held[i]
         price(fleet, rules, turn, required_theta(fleet, rules, turn), cached, g_per_j, warm_g)
         away, away_g = -1, np.inf
-        for x in range(-1, n_deployments):  # -1: nobody holds a cache
+        for x in range(-1, n_deployments):  # -1: there is no cache anywhere
             if x < 0 or (ceiling and held[i] > 0.0):
-                # what is fast enough, or the fastest, depends on where the cache is
+                # which candidates are fast enough depends on where the cache is
                 cached[:] = copies[i]
                 if x >= 0:
                     cached[x] = held[i]

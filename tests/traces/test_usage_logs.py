@@ -474,7 +474,7 @@ def test_a_strange_value_anywhere_is_an_error_or_a_report(
         at: Any = records
         for key in above:
             at = at[key]
-        at[last] = data.draw(STRANGE)
+        at[last] = copy.deepcopy(data.draw(STRANGE))
     with tempfile.TemporaryDirectory() as folder:
         try:
             trace, report = bring(Path(folder), records, keep_readable=True)

@@ -101,7 +101,7 @@ def can_check_cache(placed: PlacedTrace) -> bool:
 
 
 def cache_error(placed: PlacedTrace, idle_s: float, copies: str) -> CacheError:
-    """Hold the cache model against the log. Raises :class:`TraceError` if it reports nothing."""
+    """Compare the cache model with the log. Raises :class:`TraceError` if it reports nothing."""
     return _CacheCheck(placed).error(idle_s, copies)
 
 

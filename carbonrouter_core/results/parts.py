@@ -234,7 +234,7 @@ def compare_parts(
     masks: dict[str, list[np.ndarray]] = {"long": [], "test": []}
     parts = _each(executor, _replay, [(shared, path) for path in paths])
     for number, part in enumerate(parts):
-        # added as they come, in the order of the parts: the same sums whoever worked them out
+        # added as they come, in the order of the parts: the same sums on any worker
         for key, part_totals in part.totals.items():
             totals[key] = totals[key] + part_totals if key in totals else part_totals
         for name, carbon_g in part.session_carbon_g.items():

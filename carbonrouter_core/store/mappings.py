@@ -18,7 +18,7 @@ Rows = dict[tuple[str, str], str]
 
 
 def stored_mappings(kind: MappingKind) -> tuple[ColumnMapping, ...]:
-    """The user's mappings of a kind of file; none where the store is not at hand."""
+    """The user's mappings of a kind of file; none where the store cannot be read."""
     try:
         store = existing_store()
         if store is None or NAME not in store.table_names(KIND):

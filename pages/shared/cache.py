@@ -84,8 +84,9 @@ class Details:
 
 
 def key_of(scenario: core.Scenario) -> str:
-    """What figures of ``scenario`` are kept by: what it says, and which data of the user it rests
-    on. Work that began before the data changed keeps what it finds where nobody looks for it.
+    """The key of cached figures: the scenario, and the state of the user's data.
+
+    Work that began before the data changed stores its figures under the old key, which is not read.
     """
     return f"{scenario.key}/{_data_changes}"
 

@@ -22,7 +22,7 @@ def show(findings: Sequence[Finding], key: str) -> None:
     """Each finding with its number of rows and the first places; nothing where there is none."""
     if not findings:
         return
-    st.markdown("**What was found**")
+    st.markdown("**Findings**")
     rows = [
         {
             "": KIND_NAMES[finding.kind],

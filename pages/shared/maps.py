@@ -1,7 +1,7 @@
 """The map of sites and of sessions moving between them, drawn without any network.
 
 The base map is our own land outline on a plain background: the inline style below has no
-source, so the browser asks nobody for tiles, fonts or glyphs.
+source, so the browser loads no tiles, fonts or glyphs.
 """
 
 from __future__ import annotations

@@ -36,7 +36,7 @@ YEAR = "year"
 
 @dataclass(frozen=True)
 class Study:
-    """What is asked: enough to run it, and to tell its results from others.
+    """A study: enough to run it, and to know its results from those of others.
 
     ``policy_id``: whose saving, against the question's baseline. ``axes``: one or two swept
     inputs; ``bounds``: the range of the one input that is searched; ``draws``: of the factors;

@@ -1,4 +1,4 @@
-"""What is compared on page Compare, chosen by the user, and the figures of each as they come."""
+"""The choices of page Compare, and the entries with their figures as they are computed."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ MOST_SCENARIOS = 6
 
 
 def choose(shown: page.Page) -> tuple[list[Entry], Entry | None]:
-    """The entries to compare and the one that the others are held against.
+    """The entries to compare, and the reference among them.
 
     None where there is nothing to compare; the page then says why.
     """

@@ -1,4 +1,4 @@
-"""What page Energy planning is asked: volume, price, policy, and what it is held against."""
+"""The choices of page Energy planning: volume, price, policy, and the policy to compare with."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ AMOUNTS = {"energy": "Energy (kWh)", "carbon": "Carbon (CO2e)"}
 
 @dataclass(frozen=True)
 class Choice:
-    """``sessions_per_day``: conversations a day; ``price``: of a tonne; ``policy_id`` is looked at
-    and held against ``against``; ``amount``: an id of :data:`AMOUNTS`."""
+    """``sessions_per_day``: conversations a day; ``price``: of a tonne; ``policy_id`` is shown
+    and compared with ``against``; ``amount``: an id of :data:`AMOUNTS`."""
 
     sessions_per_day: float
     price: float
@@ -32,7 +32,7 @@ class Choice:
 
 
 def policies(router: str) -> tuple[str, ...]:
-    """The policies that are planned for: ours, and what it is held against."""
+    """The policies that are planned for: the router, and those it is compared with."""
     return router, core.BASELINE, STICKY
 
 

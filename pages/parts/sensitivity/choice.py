@@ -1,4 +1,4 @@
-"""What is asked on page Sensitivity, chosen by the user."""
+"""The choices of page Sensitivity."""
 
 from __future__ import annotations
 

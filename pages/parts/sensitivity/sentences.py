@@ -40,7 +40,7 @@ def value_words(swept: SweepInput, value: Any) -> str:
 
 
 def names(study: Study) -> tuple[str, str]:
-    """The policy and what it is held against, within a sentence."""
+    """The policy and its baseline, within a sentence."""
     return theme.in_text(study.policy_id), theme.in_text(study.question.baseline)
 
 
@@ -186,7 +186,7 @@ def looked_at(results: Results) -> list[tuple[float, Outcome]]:
 
 
 def search_table(results: Results) -> pd.DataFrame:
-    """One row a value that was looked at."""
+    """A row for each value that was computed."""
     swept = SWEEP_INPUTS[results.study.search]
     return pd.DataFrame(
         [

@@ -49,7 +49,7 @@ COMPARED_WITH = (
 
 @dataclass(frozen=True)
 class Choice:
-    """What is looked at: ``session`` is its number in the trace, None where there is none."""
+    """The chosen conversation: ``session`` is its number in the trace, None where there is none."""
 
     run: core.Comparison
     table: pd.DataFrame
@@ -67,7 +67,7 @@ LISTED = "replay-listed"
 
 
 def _last_session(table: pd.DataFrame) -> int:
-    """The conversation that was looked at last, as far as this traffic has it."""
+    """The conversation that was shown last, if this traffic has it."""
     last = st.session_state.get(choices.place(SESSION), 0)
     return last if last < len(table) else 0
 

@@ -18,7 +18,7 @@ from pages.shared import theme
 
 @dataclass(frozen=True)
 class Words:
-    """What is said of one turn under one policy; plain text."""
+    """The decision of a turn under a policy in words; plain text."""
 
     verdict: str
     """What happened, in a few words: "Stays in London"."""

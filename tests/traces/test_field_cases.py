@@ -19,9 +19,6 @@ from carbonrouter_core.traces.staging import stage
 UNSUPPORTED_YET = {
     "T12_otlp_genai.json",
     "T12c_otel_console.jsonl",
-    "T20_openai_messages.jsonl",
-    "T20b_messages_simple.jsonl",
-    "T22_chatgpt_export.json",
 }
 """Cases that are not read right yet. Take a name out when its case is; none may stay."""
 

@@ -21,6 +21,7 @@ IMPORTERS: Formats[Importer] = Formats(
         "ragpulse",
         "mooncake",
         "azure",
+        "chat_exports",
         "logs",
     ),
 )

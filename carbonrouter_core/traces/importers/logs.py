@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from functools import partial
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -32,6 +33,8 @@ _TEXTS = frozenset(
 )
 _WRAPPERS = 2
 """Objects that a record may be wrapped in."""
+MOST_NAMES = 500
+"""Names of a record that are looked at: one with more holds data under names of its own."""
 _EPOCH_S = 9e8
 """A time that is a number below this counts from a start: it would be a date before 1998."""
 NOT_A_CALL = "{}: no inference"
@@ -126,7 +129,7 @@ def _wrappers(records: list[dict[str, Any]]) -> list[str]:
     """Paths of the objects within the first records, each with a dot at its end."""
     below: dict[str, None] = {}
     for record in records:
-        for path, value in _objects(record, "", _WRAPPERS):
+        for path, value in islice(_objects(record, "", _WRAPPERS), MOST_NAMES):
             if value:
                 below[path] = None
     return sorted(below, key=lambda path: path.count("."))
@@ -151,7 +154,7 @@ def _names_alike(source: Source) -> dict[str, list[str]]:
     for name in source.columns:
         alike.setdefault(_plain(name), []).append(name)
     for record in source.sample_rows:
-        for path in _leaves(record, "", 5):
+        for path in islice(_leaves(record, "", 5), MOST_NAMES):
             ways = alike.setdefault(_plain(path), [])
             if path not in ways:
                 ways.append(path)

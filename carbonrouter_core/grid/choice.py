@@ -72,6 +72,8 @@ class Chosen:
     series: tuple[ZoneSeries, ...]
     sources: tuple[IntensitySource, ...]
     notes: tuple[str, ...]
+    unused: tuple[ZoneSeries, ...] = ()
+    """The user's series that do not cover the window."""
 
 
 def candidates(zone: str, basis: str, kind: str, own: OwnSeries) -> list[ZoneSeries]:
@@ -132,6 +134,7 @@ def choose(
         tail_s=max(0.0, last_s - (end_s - 1)) if movable else 0.0,
     )
     series, notes = [], []
+    unused_series: list[ZoneSeries] = []
     for zone, offers in zip(zones, offered, strict=True):
         whole = [
             zone_series
@@ -147,6 +150,7 @@ def choose(
         if best is None:
             raise _not_covered(zone, offers, scenario, nearest)
         series.append(best)
+        unused_series += offers[: offers.index(best)]
         notes += [
             f"Your series {unused.name!r} of {zone} does not cover the window and the turns that "
             f"run past it ({utc_text(unused.start_s)} to {utc_text(unused.end_s)}): not used."
@@ -166,7 +170,8 @@ def choose(
         source_of(region, zone_series, hours_s)
         for region, zone_series in zip(regions, series, strict=True)
     )
-    return Chosen(tuple(series), sources, (*dict.fromkeys([*notes, *_notes(sources)]),))
+    all_notes = (*dict.fromkeys([*notes, *_notes(sources)]),)
+    return Chosen(tuple(series), sources, all_notes, tuple(unused_series))
 
 
 def source_of(region: str, series: ZoneSeries, hours_s: np.ndarray) -> IntensitySource:

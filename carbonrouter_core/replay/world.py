@@ -14,9 +14,9 @@ import numpy as np
 from carbonrouter_core.errors import ScenarioError, TraceError
 from carbonrouter_core.fleet.catalog import Catalog
 from carbonrouter_core.fleet.deployments import Deployments, build_deployments, mean_context_tokens
-from carbonrouter_core.grid.choice import IntensitySource, OwnSeries, choose
+from carbonrouter_core.grid.choice import Chosen, IntensitySource, OwnSeries, choose
 from carbonrouter_core.grid.knowledge import known_by_region
-from carbonrouter_core.grid.series import ZoneSeries, intensity_by_region
+from carbonrouter_core.grid.series import ZoneSeries, intensity_by_region, utc_text
 from carbonrouter_core.quality.item_response import QualityFit
 from carbonrouter_core.replay.charging import charge
 from carbonrouter_core.replay.decisions import replay
@@ -319,7 +319,11 @@ def prepare(
         rules=make_rules(scenario, training, k, len(placed.user_regions)),
         k=k,
         intensity_sources=chosen.sources,
-        intensity_notes=(*chosen.notes, *([locked] if locked else [])),
+        intensity_notes=(
+            *chosen.notes,
+            *([locked] if locked else []),
+            *_other_years(scenario, trace, chosen),
+        ),
         **_intensity(scenario, chosen.series, placed),
     )
     return replace(prepared, fair_floors=fair_floors(prepared))
@@ -339,6 +343,19 @@ def _seen_by(placed: PlacedTrace, user_regions: tuple[str, ...]) -> PlacedTrace:
         return placed
     number = np.array([user_regions.index(region) for region in placed.user_regions])
     return replace(placed, user=number[placed.user], user_regions=user_regions)
+
+
+def _other_years(scenario: Scenario, trace: Trace, chosen: Chosen) -> list[str]:
+    """What to say of a trace without dates beside grid data of the user's of another time."""
+    dated = trace.start_utc_s is not None or trace.start_s is not None
+    if dated or not chosen.unused:
+        return []
+    series = chosen.unused[0]
+    return [
+        f"The traffic has no dates, so it is placed in the window from {scenario.window_start}; "
+        f"your series {series.name!r} is of another time ({utc_text(series.start_s)} to "
+        f"{utc_text(series.end_s)}). Set window_start to a day of that time to use it."
+    ]
 
 
 def _intensity(

@@ -77,6 +77,14 @@ def test_a_series_that_does_not_reach_is_passed_over_and_that_is_said() -> None:
     assert not builtin.intensity_sources[0].own
 
 
+def test_traffic_without_dates_beside_a_grid_of_another_year_says_so() -> None:
+    later = own("GB", "2026-01-01")
+    prepared = prepare(SMALL, own_series={"GB": [later]})
+    (note,) = [note for note in prepared.warnings if "has no dates" in note]
+    assert "'mine' is of another time (2026-01-01T00:00Z" in note
+    assert not [note for note in prepare(SMALL).warnings if "has no dates" in note]
+
+
 def test_a_zone_with_a_series_of_the_user_only() -> None:
     scenario = SMALL.replace(regions=("europe-west9",), gpu_regions={})  # Paris: built in for 2022
     with pytest.raises(IntensityError, match="2022-01-01T00:00Z to 2023-01-01T00:00Z"):

@@ -53,7 +53,7 @@ class Messages:
     """
 
     offsets: np.ndarray
-    side: np.ndarray
+    kind: np.ndarray
     time_s: np.ndarray
     characters: np.ndarray
     starts: np.ndarray
@@ -76,7 +76,7 @@ class Messages:
         lengths = pc.list_value_length(conversations).fill_null(0).to_numpy()
         return cls(
             offsets=np.r_[0, np.cumsum(lengths)],
-            side=_sides(role, text),
+            kind=_kinds(role, text),
             time_s=np.array(time_s.to_numpy(zero_copy_only=False), np.float64),
             characters=pc.utf8_length(text).to_numpy().astype(np.int64),
             starts=ends[:-1].astype(np.int64),
@@ -92,7 +92,7 @@ class Messages:
         """The messages ``rows``, in conversations of their own."""
         return Messages(
             offsets,
-            self.side[rows],
+            self.kind[rows],
             self.time_s[rows],
             self.characters[rows],
             self.starts[rows],
@@ -105,7 +105,7 @@ class Messages:
     @property
     def unknown(self) -> np.ndarray:
         """Which messages have no known speaker; they belong to no turn."""
-        return self.side == _UNKNOWN
+        return self.kind == _UNKNOWN
 
     def texts(self, rows: np.ndarray) -> str:
         """Some messages as one text, a line break between them."""
@@ -134,36 +134,43 @@ def turns_of(messages: Messages) -> TextTurns:
     end is no turn. The time of a turn is that of its first prompt with one, else that of its first
     answer with one, else NaN.
     """
-    n = len(messages.side)
+    n = len(messages.kind)
     ints, bounds = np.empty((2, n), np.int64), np.empty((5, n + 1), np.int64)
     time_s = np.empty(n + 1)
-    turns = _turns(messages.offsets, messages.side, messages.time_s, ints, bounds, time_s)
-    (prompt_rows, answer_rows), (conversation, asked, asked_end, said, said_end) = ints, bounds
-    conversation, asked, asked_end = conversation[:turns], asked[:turns], asked_end[:turns]
-    prompts = _lengths(messages, prompt_rows, asked, asked_end)
-    answers = _lengths(messages, answer_rows, said[:turns], said_end[:turns])
+    turns = _turns(messages.offsets, messages.kind, messages.time_s, ints, bounds, time_s)
+    (
+        (prompt_rows, answer_rows),
+        (conversation, prompt_first, prompt_end, answer_first, answer_end),
+    ) = ints, bounds
+    conversation, prompt_first, prompt_end = (
+        conversation[:turns],
+        prompt_first[:turns],
+        prompt_end[:turns],
+    )
+    prompts = _lengths(messages, prompt_rows, prompt_first, prompt_end)
+    answers = _lengths(messages, answer_rows, answer_first[:turns], answer_end[:turns])
     count = token_counter()
-    first_read = asked.copy()  # a short prompt is read after the one before it
+    first_read = prompt_first.copy()  # a short prompt is read after the one before it
     after = np.r_[False, conversation[1:] == conversation[:-1]][:turns]
     short = after & (prompts < SHORT_PROMPT_CHARACTERS)
-    first_read[short] = asked[np.flatnonzero(short) - 1]
+    first_read[short] = prompt_first[np.flatnonzero(short) - 1]
     difficulty = difficulty_of_pieces(
         messages.data,
         messages.starts[prompt_rows],
         messages.stops[prompt_rows],
         first_read,
-        asked_end,
+        prompt_end,
     )
     if count.of_characters is not None:
         tokens = count.of_characters(prompts), count.of_characters(answers)
     else:
         tokens = (
-            _counted(messages, prompt_rows, asked, asked_end),
-            _counted(messages, answer_rows, said, said_end[:turns]),
+            _counted(messages, prompt_rows, prompt_first, prompt_end),
+            _counted(messages, answer_rows, answer_first, answer_end[:turns]),
         )
     usage = None
     if messages.usage is not None:
-        usage = messages.usage[:, answer_rows[said_end[:turns] - 1]]
+        usage = messages.usage[:, answer_rows[answer_end[:turns] - 1]]
     return TextTurns(conversation, *tokens, difficulty, time_s[:turns], usage)
 
 
@@ -179,14 +186,16 @@ def assume_times(turns: TextTurns, end_s: np.ndarray) -> tuple[np.ndarray, np.nd
     return time_s, assumed
 
 
-def _sides(role: Any, text: Any) -> np.ndarray:
-    """Which side each message is on."""
+def _kinds(role: Any, text: Any) -> np.ndarray:
+    """The kind of each message."""
     lower = pc.utf8_lower(role)
-    asked = pc.is_in(lower, pa.array(PROMPT_ROLES)).to_numpy(zero_copy_only=False)
-    said = pc.is_in(lower, pa.array(ANSWER_ROLES)).to_numpy(zero_copy_only=False)
+    is_prompt = pc.is_in(lower, pa.array(PROMPT_ROLES)).to_numpy(zero_copy_only=False)
+    is_answer = pc.is_in(lower, pa.array(ANSWER_ROLES)).to_numpy(zero_copy_only=False)
     blank = pc.or_(pc.equal(pc.binary_length(text), 0), pc.utf8_is_space(text))
     empty = blank.to_numpy(zero_copy_only=False)
-    return np.select([asked & empty, asked, said], [_EMPTY_PROMPT, _PROMPT, _ANSWER], _UNKNOWN)
+    return np.select(
+        [is_prompt & empty, is_prompt, is_answer], [_EMPTY_PROMPT, _PROMPT, _ANSWER], _UNKNOWN
+    )
 
 
 def _lengths(
@@ -208,7 +217,7 @@ def _counted(
 @njit(cache=True, nogil=True)
 def _turns(
     offsets: np.ndarray,
-    side: np.ndarray,
+    kind: np.ndarray,
     message_s: np.ndarray,
     rows: np.ndarray,
     bounds: np.ndarray,
@@ -216,31 +225,47 @@ def _turns(
 ) -> int:
     """Fill the rows of prompts and of answers; for each turn its conversation, where its prompts
     and its answers begin and end among those, and its time. Returns the number of turns."""
-    turns = asked_rows = said_rows = 0
+    turns = n_prompt_rows = n_answer_rows = 0
     for conversation in range(offsets.size - 1):
-        asked, said = asked_rows, said_rows  # where the open turn begins
+        prompt_first, answer_first = n_prompt_rows, n_answer_rows  # where the open turn begins
         time_s[turns] = np.nan
         for i in range(offsets[conversation], offsets[conversation + 1]):
-            if side[i] == _ANSWER:
-                rows[1, said_rows] = i
-                said_rows += 1
+            if kind[i] == _ANSWER:
+                rows[1, n_answer_rows] = i
+                n_answer_rows += 1
                 if np.isnan(time_s[turns]):
                     time_s[turns] = message_s[i]
-            elif side[i] == _PROMPT:
-                if said_rows > said:
-                    turns = _close(bounds, turns, conversation, asked, asked_rows, said, said_rows)
-                    asked, said = asked_rows, said_rows
+            elif kind[i] == _PROMPT:
+                if n_answer_rows > answer_first:
+                    turns = _close(
+                        bounds,
+                        turns,
+                        conversation,
+                        prompt_first,
+                        n_prompt_rows,
+                        answer_first,
+                        n_answer_rows,
+                    )
+                    prompt_first, answer_first = n_prompt_rows, n_answer_rows
                     time_s[turns] = np.nan
-                rows[0, asked_rows] = i
-                asked_rows += 1
+                rows[0, n_prompt_rows] = i
+                n_prompt_rows += 1
                 if np.isnan(time_s[turns]):
                     time_s[turns] = message_s[i]
-        if said_rows > said:
-            turns = _close(bounds, turns, conversation, asked, asked_rows, said, said_rows)
+        if n_answer_rows > answer_first:
+            turns = _close(
+                bounds,
+                turns,
+                conversation,
+                prompt_first,
+                n_prompt_rows,
+                answer_first,
+                n_answer_rows,
+            )
         else:
-            asked_rows = asked  # nobody answered
-    rows[0, asked_rows:] = 0
-    rows[1, said_rows:] = 0
+            n_prompt_rows = prompt_first  # nobody answered
+    rows[0, n_prompt_rows:] = 0
+    rows[1, n_answer_rows:] = 0
     return turns
 
 
@@ -249,14 +274,14 @@ def _close(
     bounds: np.ndarray,
     turn: int,
     conversation: int,
-    asked: int,
-    asked_end: int,
-    said: int,
-    end: int,
+    prompt_first: int,
+    prompt_end: int,
+    answer_first: int,
+    answer_end: int,
 ) -> int:
     bounds[0, turn] = conversation
-    bounds[1, turn], bounds[2, turn] = asked, asked_end
-    bounds[3, turn], bounds[4, turn] = said, end
+    bounds[1, turn], bounds[2, turn] = prompt_first, prompt_end
+    bounds[3, turn], bounds[4, turn] = answer_first, answer_end
     return turn + 1
 
 

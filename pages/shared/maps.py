@@ -492,8 +492,8 @@ def _description(
         for row in used.head(5).itertuples()
     ]
     if len(used) > 5:
-        rest = 100 - used.head(5)["share_percent"].sum()
-        parts.append(f"{fmt.percent(rest)} in {len(used) - 5} other regions")
+        other_percent = 100 - used.head(5)["share_percent"].sum()
+        parts.append(f"{fmt.percent(other_percent)} in {len(used) - 5} other regions")
     text = f"{name} serves {fmt.joined(parts)}."
     if idle:
         text += f" {fmt.joined(idle)} {'serves' if len(idle) == 1 else 'serve'} no turn."

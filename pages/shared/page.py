@@ -166,15 +166,15 @@ def note(*sentences: str) -> None:
         st.html(f'<p class="cr-note">{" ".join(sentences)}</p>')
 
 
-def assumptions(first: Sequence[str], rest: Sequence[str]) -> None:
-    """What the reader must know of the figures: ``first`` in sight, ``rest`` behind a click.
+def assumptions(first: Sequence[str], further: Sequence[str]) -> None:
+    """What the reader must know of the figures: ``first`` in sight, ``further`` behind a click.
 
     They may name what a user brought along, so they are shown as plain text.
     """
     note(*(escape(sentence) for sentence in first))
-    if rest:
-        with st.expander(f"Further assumptions and warnings ({len(rest)})"):
-            items = "".join(f"<li>{escape(sentence)}</li>" for sentence in rest)
+    if further:
+        with st.expander(f"Further assumptions and warnings ({len(further)})"):
+            items = "".join(f"<li>{escape(sentence)}</li>" for sentence in further)
             st.html(f'<ul class="cr-note">{items}</ul>')
 
 

@@ -307,16 +307,16 @@ def _carbon() -> None:
 def _more() -> None:
     """Fields that no group draws, such as new ones, by their entry in the scenario."""
     draft, default = state.draft(), core.Scenario()
-    rest = [
+    without_group = [
         name
         for name, value in draft.items()
         if f"{HERE}_{name}" not in st.session_state and not isinstance(value, Mapping | tuple)
     ]
-    if not rest:
+    if not without_group:
         return
     with st.container(border=True):
         st.html('<h2 class="cr-title">More choices</h2>')
-        for name in rest:
+        for name in without_group:
             label = FIELDS[name]["meaning"].capitalize()
             if isinstance(draft[name], bool):
                 st.toggle(label, **state.bound(MORE, name))

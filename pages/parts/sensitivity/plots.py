@@ -185,19 +185,19 @@ def line(
         ),
     )
     now = swept.get(Point(study.scenario))
-    said = []
+    lines_drawn = []
     if now is not None and known and (not swept.numeric or min(x) <= now <= max(x)):
-        said.append("Dashed line: as the scenario stands")
+        lines_drawn.append("Dashed line: as the scenario stands")
         figure.add_vline(x=_place(swept, now), line={"color": colours.muted, "dash": "dash"})
     for crossing in crossings:
         figure.add_vline(x=crossing, line={"color": colours.text, "width": 2})
     figure.add_hline(y=0, line={"color": colours.axis, "width": 1.5})
     if crossings:
-        said.append("Solid line: no difference there")
+        lines_drawn.append("Solid line: no difference there")
     charts.lay_out(
         figure,
         title=_title(study),
-        subtitle="; ".join(said) or "The scenario itself is at none of these values",
+        subtitle="; ".join(lines_drawn) or "The scenario itself is at none of these values",
         height=440,
         present=present,
     )

@@ -32,8 +32,8 @@ def show(results: Results, *, present: bool = False) -> None:
 
 
 def _verdict(*sentences: str) -> None:
-    first, *rest = sentences
-    more = "".join(f'<p class="cr-muted">{text}</p>' for text in rest if text)
+    first, *further = sentences
+    more = "".join(f'<p class="cr-muted">{text}</p>' for text in further if text)
     st.html(f'<div class="cr-verdict"><p class="cr-answer">{first}</p>{more}</div>')
 
 

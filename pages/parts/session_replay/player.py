@@ -123,8 +123,8 @@ def message(ours: Story, theirs: Story, *, present: bool = False) -> bytes:
         "decode": ("f4", ours.candidates.decode_g),
         "quality": ("f4", ours.candidates.quality),
     }
-    for side, story in stories.items():
-        columns |= {f"{side}_{name}": column for name, column in _columns(story).items()}
+    for letter, story in stories.items():
+        columns |= {f"{letter}_{name}": column for name, column in _columns(story).items()}
     return _pack(header, columns)
 
 

@@ -15,6 +15,7 @@ ByteArray = np.ndarray
 
 LIST_KEYS = frozenset(
     {
+        "batches",
         "data",
         "entries",
         "events",
@@ -25,6 +26,10 @@ LIST_KEYS = frozenset(
         "observations",
         "records",
         "requests",
+        "resource_logs",
+        "resource_spans",
+        "resourcelogs",
+        "resourcespans",
         "responses",
         "result",
         "results",

@@ -68,6 +68,8 @@ class Source:
     number: int = 0
     many: bool = False
     """Whether there are others, so that places must name the file."""
+    in_folder: bool = False
+    """Whether a folder was named, and not the file."""
 
     def place(self, line: int) -> str:
         """A place in this file, for a report."""
@@ -234,21 +236,27 @@ class Source:
 
 
 def sources_of(paths: Sequence[Path], names: Sequence[str] | None = None) -> list[Source]:
-    """The files of an import; a folder stands for the files in it, by name.
+    """The files of an import; a folder stands for the files in it and in its folders, by name.
 
     ``names``: names of the files, where their paths do not have them. Raises
     :class:`ReadingError` where there is no file.
     """
-    files: list[tuple[Path, str]] = []
+    files: list[tuple[Path, str, bool]] = []
     for path, name in zip(paths, names or [path.name for path in paths], strict=True):
         if path.is_dir():
-            inside = sorted(p for p in path.iterdir() if p.is_file() and p.name[0] != ".")
-            files += [(file, file.name) for file in inside]
+            inside = sorted(p for p in path.rglob("*") if p.is_file() and not _hidden(p, path))
+            files += [(file, file.relative_to(path).as_posix(), True) for file in inside]
         else:
-            files.append((path, name))
+            files.append((path, name, False))
     if not files:
         raise ReadingError("There is no file to import.")
-    return [Source(path, name, i, len(files) > 1) for i, (path, name) in enumerate(files)]
+    many = len(files) > 1
+    return [Source(path, name, i, many, inside) for i, (path, name, inside) in enumerate(files)]
+
+
+def _hidden(file: Path, folder: Path) -> bool:
+    """Whether a file in a folder, or a folder on the way to it, is not meant to be seen."""
+    return any(name[0] == "." for name in file.relative_to(folder).parts)
 
 
 @contextmanager

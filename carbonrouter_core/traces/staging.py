@@ -26,7 +26,7 @@ from carbonrouter_core.errors import TraceError
 from carbonrouter_core.progress import Progress, nobody_listens, part_of
 from carbonrouter_core.reading.database import connect
 from carbonrouter_core.reading.files import Source, reading_errors_as, sources_of
-from carbonrouter_core.traces.importers import choose
+from carbonrouter_core.traces.importers import choose_all
 from carbonrouter_core.traces.importers.base import (
     RAW,
     Importer,
@@ -120,8 +120,8 @@ def stage(
     _sweep()
     with reading_errors_as(TraceError):
         sources = sources_of(paths, names)
-        importer, reason = choose(sources[0], format_id)
         reading = Reading(options=options or ImportOptions())
+        importer, reason, sources = choose_all(sources, reading.findings, format_id)
         return _stage(importer, reason, sources, reading, progress)
 
 

@@ -16,12 +16,6 @@ from carbonrouter_core.traces.report import TraceReport
 from carbonrouter_core.traces.schema import Trace
 from carbonrouter_core.traces.staging import stage
 
-UNSUPPORTED_YET = {
-    "T12_otlp_genai.json",
-    "T12c_otel_console.jsonl",
-}
-"""Cases that are not read right yet. Take a name out when its case is; none may stay."""
-
 NOT_SAID = -1
 
 
@@ -153,16 +147,7 @@ def bring(path: Path) -> tuple[Trace, TraceReport]:
         return staged_trace(staged, path.name), staged.report
 
 
-def cases(names: Any) -> list[Any]:
-    """Parameters of the cases; those that are not right yet must fail."""
-    marks = pytest.mark.xfail(strict=True, raises=(TraceError, AssertionError, TypeError))
-    return [
-        pytest.param(name, marks=marks) if name in UNSUPPORTED_YET else name
-        for name in sorted(names)
-    ]
-
-
-@pytest.mark.parametrize("name", cases(SESSIONS))
+@pytest.mark.parametrize("name", sorted(SESSIONS))
 def test_turns_are_right(field_cases: Path, name: str) -> None:
     trace, report = bring(field_cases / name)
     expected = SESSIONS[name]
@@ -195,7 +180,7 @@ def lengths(trace: Trace) -> list[int]:
     return [int(turns) for turns in trace.offsets[1:] - trace.offsets[:-1]]
 
 
-@pytest.mark.parametrize("name", cases(REFUSED))
+@pytest.mark.parametrize("name", sorted(REFUSED))
 def test_refusals_say_what_is_missing(field_cases: Path, name: str) -> None:
     with pytest.raises(TraceError) as refused:
         bring(field_cases / name)
@@ -205,4 +190,3 @@ def test_refusals_say_what_is_missing(field_cases: Path, name: str) -> None:
 def test_every_case_of_traffic_is_looked_at(field_cases: Path) -> None:
     names = {path.name for path in field_cases.glob("T*")}
     assert names == SESSIONS.keys() | REFUSED.keys()
-    assert names >= UNSUPPORTED_YET

@@ -152,7 +152,9 @@ class LogFormat:
     whether the prompt counts hold the cached tokens; None: the names and counts of each row tell.
     ``reasoning_apart``: whether output counts leave out reasoning tokens. ``only``: a path, the
     values of it that are calls of a model, and what the other rows are. ``no_output_fails``:
-    whether a row without output tokens is a failed request. ``times``: what a time is.
+    whether a row without output tokens is a failed request. ``times``: what a time is. ``apart``:
+    paths whose values are names of sub-agents, with sessions of their own. ``repeats``: whether a
+    request may stand in several files, as where a session was taken up again in a new one.
     """
 
     id: str
@@ -169,6 +171,8 @@ class LogFormat:
     only: tuple[tuple[str, ...], str, str] | None = None
     no_output_fails: bool = False
     times: Times = "start_utc"
+    apart: tuple[str, ...] = ()
+    repeats: bool = False
 
     def paths(self, column: str) -> tuple[str, ...]:
         """Where a column of :data:`COMMON` may stand."""
@@ -179,6 +183,31 @@ class LogFormat:
 NO_SESSIONS: frozenset[str] = frozenset({"session"})
 
 LOG_FORMATS: tuple[LogFormat, ...] = (
+    LogFormat(
+        id="claude-code-session",
+        label="Claude Code sessions",
+        what="session files of Claude Code, also a folder of them, and its stream-json output",
+        url="https://docs.anthropic.com/en/docs/claude-code",
+        signs=(
+            ("sessionId", "message.usage.input_tokens"),
+            ("session_id", "type", "message.usage.input_tokens"),
+        ),
+        fields={
+            "session": ("sessionId", "session_id"),
+            "ident": ("message.id", "requestId"),
+            "time_s": ("timestamp",),
+            "input": ("message.usage.input_tokens",),
+            "output_tokens": ("message.usage.output_tokens",),
+            "cache_read": ("message.usage.cache_read_input_tokens",),
+            "cache_written_tokens": ("message.usage.cache_creation_input_tokens",),
+            "served_model": ("message.model",),
+        },
+        replaced=frozenset({"session", "ident", "time_s", "served_model"}),
+        cached="excluded",
+        only=(("type",), r"^assistant$", "a line that is no answer of the model"),
+        apart=("agentId", "isSidechain", "parent_tool_use_id"),
+        repeats=True,
+    ),
     LogFormat(
         id="litellm",
         label="LiteLLM log",

@@ -38,6 +38,7 @@ MOST_NAMES = 500
 _EPOCH_S = 9e8
 """A time that is a number below this counts from a start: it would be a date before 1998."""
 NOT_A_CALL = "{}: no inference"
+REPEATED = "the request is one of another session, which this one repeats"
 
 
 # --- Where the values stand ------------------------------------------------------------------
@@ -81,6 +82,8 @@ class Layout:
             wanted.append(Wanted(more.name, self.spelled(more.paths), more.kind))
         if self._form.only is not None:
             wanted.append(Wanted("only", self.spelled(self._form.only[0]), "text"))
+        if self._form.apart:
+            wanted.append(Wanted("apart", self.spelled(self._form.apart), "text"))
         return wanted
 
     @property
@@ -205,7 +208,9 @@ def _read(form: LogFormat, source: Source, reading: Reading) -> Iterator[pa.Tabl
 def requests(form: LogFormat, table: pa.Table, source: Source, reading: Reading) -> pa.Table:
     """The calls of a model as turns, from a table with the columns of :data:`COMMON`, those of
     :data:`.not_inference.COLUMNS` and, where the format has it, ``only``."""
-    table = _calls_only(form, table, source, reading)
+    table = _apart(form, _calls_only(form, table, source, reading))
+    if form.repeats:
+        table = _once(table, source, reading)
     prompt, other = table["prompt"], table["input"]
     by_input = prompt.null_count == table.num_rows and other.null_count < table.num_rows
     name = reading.names.get("input" if by_input else "prompt", "input_tokens")
@@ -235,10 +240,32 @@ def _calls_only(form: LogFormat, table: pa.Table, source: Source, reading: Readi
     return table.drop_columns(["only"])
 
 
+def _apart(form: LogFormat, table: pa.Table) -> pa.Table:
+    """The rows, those of sub-agents with sessions of their own."""
+    if not form.apart:
+        return table
+    none = pc.match_substring_regex(table["apart"], r"(?i)^(|false|null)$").fill_null(True)
+    agent = pc.if_else(pc.equal(table["apart"], "true"), "sidechain", table["apart"])
+    inner = pc.binary_join_element_wise(table["session"], agent, "/")
+    session = pc.if_else(none, table["session"], inner)
+    return _set(table, "session", session).drop_columns(["apart"])
+
+
+def _once(table: pa.Table, source: Source, reading: Reading) -> pa.Table:
+    """The rows without the requests of other sessions, which a session repeats."""
+    sessions: dict[str, str | None] = reading.memory.setdefault("session of request", {})
+    both = zip(table["ident"].to_pylist(), table["session"].to_pylist(), strict=True)
+    again = [
+        ident is not None and sessions.setdefault(ident, session) != session
+        for ident, session in both
+    ]
+    return _left_out(table, pa.array(again, pa.bool_()), REPEATED, source, reading)
+
+
 def _left_out(
     table: pa.Table, which: Any, reason: str, source: Source, reading: Reading
 ) -> pa.Table:
-    rows = np.asarray(which.to_numpy(), bool)
+    rows = np.asarray(which.to_numpy(zero_copy_only=False), bool)
     if not rows.any():
         return table
     lines = table["line"].to_numpy()

@@ -62,3 +62,14 @@ def refuse(source: Source) -> None:
     for holds, what in _KINDS:
         if holds(source):
             raise source.error(what + ".")
+
+
+def refuse_sums_of_turns(source: Source) -> None:
+    """Raise a :class:`ReadingError` for events that look like requests, but sum up several."""
+    if source.kind == "jsonl" and any(
+        record.get("type") == "turn.completed" for record in source.samples
+    ):
+        raise source.error(
+            "these are sums over all calls of a turn (events of codex exec), not requests. Bring "
+            "the session files, which have the tokens of each call (folder sessions of Codex)."
+        )

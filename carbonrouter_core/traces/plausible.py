@@ -13,7 +13,7 @@ SAMPLE_ROWS = 200_000
 """Rows looked at."""
 INCREMENTAL_SHARE = 0.8
 """Share of follow-up prompts shorter than the turn before from which prompts look incremental."""
-LEAST_FOLLOW_UPS = 3
+LEAST_FOLLOW_UPS = 2
 """With fewer follow-ups nothing is said."""
 LEAST_GAP_S, MOST_GAP_S = 0.1, 4 * 3600.0
 """Between them lies the median gap of turns in a session: nobody reads an answer and asks again
@@ -43,7 +43,8 @@ def time_scale(database: Any, times: Times, reading: Reading) -> float:
     """Seconds that a time of the file is, where times count from a start.
 
     The unit that the format has is kept if the gaps between the turns of a session are plausible
-    with it, or with no other; ``time_unit`` of the options overrides both.
+    with it, or with no other; ``time_unit`` of the options overrides both. Where the name of the
+    column says the unit, it is kept, with a warning.
     """
     unit = reading.options.time_unit
     if times not in ("clock", "t_s", "start_s"):
@@ -58,16 +59,21 @@ def time_scale(database: Any, times: Times, reading: Reading) -> float:
     if gap_s is None or LEAST_GAP_S <= gap_s <= MOST_GAP_S:
         return 1.0
     for factor in _FACTORS:
-        if LEAST_GAP_S <= gap_s * factor <= MOST_GAP_S:
-            likely = _unit(factor * reading.time_unit_s)
-            if likely is not None:
-                named = _UNIT_NAMES[_unit(reading.time_unit_s) or "s"]
-                reading.findings.guess(
-                    f"times are {_UNIT_NAMES[likely]}: as {named} the median gap between the turns "
-                    f"of a session would be {gap_s:,.4g} s; --time-unit "
-                    f"{_unit(reading.time_unit_s)} keeps that"
-                )
-                return factor
+        likely = _unit(factor * reading.time_unit_s)
+        if likely is None or not LEAST_GAP_S <= gap_s * factor <= MOST_GAP_S:
+            continue
+        mine = _unit(reading.time_unit_s) or "s"
+        gap = f"as {_UNIT_NAMES[mine]} the median gap between the turns of a session is"
+        if times != "clock":  # the name of the column says its unit
+            reading.warnings.append(
+                f"{gap} {gap_s:,.4g} s: if {times} is in {_UNIT_NAMES[likely]}, import the file "
+                f"with --time-unit {likely}"
+            )
+            return 1.0
+        reading.findings.guess(
+            f"times are {_UNIT_NAMES[likely]}: {gap} {gap_s:,.4g} s; --time-unit {mine} keeps that"
+        )
+        return factor
     return 1.0
 
 

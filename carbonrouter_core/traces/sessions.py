@@ -295,16 +295,18 @@ class Sessions:
 
     def _warnings(self) -> Iterator[str]:
         """Reasons to doubt that the file was read correctly."""
+        yield from self._reading.warnings
         if self._follow_ups and self._shrank > MUCH_SHRANK * self._follow_ups:
             yield (
                 f"{self._shrank:,} of {self._follow_ups:,} turns that follow another have a prompt "
                 "shorter than the turns before it, so none of it counts as new: the history of "
-                "these turns is not sure"
+                "these turns is not sure. If each prompt holds only the new message, import the "
+                "file with --prompts incremental"
             )
         if self._incremental:
             yield (
                 "the prompts look incremental: each seems to hold only the new message, and was "
-                "read as a whole prompt. If so, import the file with --prompts incremental"
+                "read as a whole prompt"
             )
 
     def report(self, reason: str) -> TraceReport:

@@ -233,6 +233,7 @@ def test_prompts_that_hold_only_the_new_message(tmp_path: Path) -> None:
     records = [call(i, prompt, 100) for i, prompt in enumerate((20, 15, 30, 12, 18))]
     _, report = bring(tmp_path, records)
     assert any("--prompts incremental" in warning for warning in report.warnings)
+    assert any("look incremental" in warning for warning in report.warnings)
     assert str(report).startswith("WARNING")
     trace, report = bring(tmp_path, records, prompts="incremental")
     assert counts(trace)[:3] == [(0, 20, 100), (120, 15, 100), (235, 30, 100)]
@@ -329,6 +330,19 @@ def test_the_unit_of_times_is_told_by_the_gaps(tmp_path: Path, per_s: int) -> No
     trace, _ = bring(tmp_path, records, time_unit="s")
     assert trace.t_s is not None
     assert trace.t_s.tolist() == pytest.approx([0, 90 * per_s, 180 * per_s, 270 * per_s])
+
+
+def test_the_unit_in_the_name_of_a_column_stays_with_a_warning(tmp_path: Path) -> None:
+    names = ("session", "turn", "new_prompt_tokens", "output_tokens", "t_s")
+    records = [dict(zip(names, ("a", i, 9, 9, 90_000 * i), strict=True)) for i in range(3)]
+    trace, report = bring(tmp_path, records)
+    assert trace.t_s is not None
+    assert trace.t_s.tolist() == [0, 90_000, 180_000]
+    assert "--time-unit ms" in report.warnings[0]
+    trace, report = bring(tmp_path, records, time_unit="ms")
+    assert trace.t_s is not None
+    assert trace.t_s.tolist() == [0, 90, 180]
+    assert not report.warnings
 
 
 def mooncake(number: int, length: int, hashes: list[int]) -> dict[str, Any]:

@@ -117,6 +117,8 @@ class Reading:
     names: dict[str, str] = field(default_factory=dict)
     """What the file that is being read calls the columns of :data:`RAW`, for messages."""
     evidence: PromptEvidence = field(default_factory=PromptEvidence)
+    warnings: list[str] = field(default_factory=list)
+    """What makes it doubtful that a file is read right."""
     time_unit_s: float = 1.0
     """Seconds that the format says one of its times is, where they count from a start."""
 

@@ -119,6 +119,26 @@ def test_a_trace_with_dates_brings_its_window(
     assert "your own routing emitted" in words(app)
 
 
+def test_how_a_log_counts_can_be_chosen_and_doubts_come_first(
+    open_page: Callable[[], AppTest],
+) -> None:
+    rows = ("20,100", "15,100", "30,100")
+    log = "session_id,created_at,prompt_tokens,completion_tokens\n" + "".join(
+        f"a,2024-05-20 10:0{i}:00,{row}\n" for i, row in enumerate(rows)
+    )
+    app = bring(open_page(), log, "log.csv")
+    assert "prompts look incremental" in words(app)
+    assert "sound and can be stored" not in words(app)
+    app.selectbox(key="trace-prompts").set_value("incremental").run()
+    app.selectbox(key="trace-timezone").set_value("Europe/Berlin").run()
+    app.selectbox(key="trace-cached").set_value("excluded").run()
+    app.selectbox(key="trace-unit").set_value("ms").run()
+    click(app, "trace-check")
+    assert "look incremental" not in words(app)
+    assert "2024-05-20T08:00:00Z" in words(app)
+    assert app.session_state[CHECKED].report.new_prompt_tokens == 65
+
+
 def test_a_wrong_file_says_where_and_cannot_be_stored(open_page: Callable[[], AppTest]) -> None:
     app = bring(open_page(), f"{HEADER}\na,0,10,5\na,1,10,-5\n")
     assert "nothing can be stored" in words(app)

@@ -6,9 +6,9 @@ import json
 
 import pyarrow as pa
 
-from carbonrouter_core.errors import ReadingError, StoreError
+from carbonrouter_core.errors import ReadingError
 from carbonrouter_core.reading.mapping import ColumnMapping, MappingKind
-from carbonrouter_core.store.store import existing_store, open_store
+from carbonrouter_core.store.store import open_store, table_if_readable
 from carbonrouter_core.words.names import unknown
 
 KIND = NAME = "mappings"
@@ -19,13 +19,7 @@ Rows = dict[tuple[str, str], str]
 
 def stored_mappings(kind: MappingKind) -> tuple[ColumnMapping, ...]:
     """The user's mappings of a kind of file; none where the store cannot be read."""
-    try:
-        store = existing_store()
-        if store is None or NAME not in store.table_names(KIND):
-            return ()
-        rows = _rows(store.load_table(KIND, NAME)[0])
-    except StoreError:
-        return ()
+    rows = _rows(table_if_readable(KIND, NAME))
     return tuple(
         ColumnMapping(name, kind, **json.loads(text))
         for (of_kind, name), text in rows.items()

@@ -6,12 +6,11 @@ All entries are written at once, so that an import is stored as a whole or not a
 from __future__ import annotations
 
 from collections.abc import Iterable
-from functools import lru_cache
 from pathlib import Path
 
 import pyarrow as pa
 
-from carbonrouter_core.errors import CatalogError, StoreError
+from carbonrouter_core.errors import CatalogError
 from carbonrouter_core.fleet.catalog import OwnEntry
 from carbonrouter_core.fleet.own import (
     Additions,
@@ -23,7 +22,7 @@ from carbonrouter_core.fleet.own import (
     with_additions,
 )
 from carbonrouter_core.fleet.tables import read_catalog
-from carbonrouter_core.store.store import Store, existing_store, open_store
+from carbonrouter_core.store.store import open_store, table_if_readable
 from carbonrouter_core.words.names import unknown
 
 KIND = NAME = "own_catalog"
@@ -31,21 +30,7 @@ KIND = NAME = "own_catalog"
 
 def stored_entries() -> tuple[tuple[str, str], ...]:
     """Kind and JSON of each stored entry; none where the store cannot be read."""
-    try:
-        store = existing_store()
-        return () if store is None else _read(store.path.parent, store.changes)
-    except StoreError:
-        return ()
-
-
-@lru_cache(maxsize=4)
-def _read(folder: Path, changes: object) -> tuple[tuple[str, str], ...]:
-    """``changes`` makes the cache read again after a write."""
-    store = Store(folder)
-    if NAME not in store.table_names(KIND):
-        return ()
-    table, _ = store.load_table(KIND, NAME)
-    return _entries_in(table)
+    return _entries_in(table_if_readable(KIND, NAME))
 
 
 def _entries_in(table: pa.Table | None) -> tuple[tuple[str, str], ...]:

@@ -22,7 +22,7 @@ from carbonrouter_core.fleet.tables import read_catalog
 from carbonrouter_core.grid.series import builtin_series
 from carbonrouter_core.store.own_catalog import additions_from, stored_entries
 from carbonrouter_core.store.series import stored_intensity
-from carbonrouter_core.store.store import Store, existing_store, open_store
+from carbonrouter_core.store.store import existing_store, open_store, table_if_readable
 from carbonrouter_core.words.names import unknown
 
 KIND = NAME = "sites"
@@ -75,21 +75,7 @@ def _stored_catalog(sites: tuple[Region, ...], entries: tuple[tuple[str, str], .
 
 def own_sites() -> tuple[Region, ...]:
     """The user's sites, in the order they were added; none where the store cannot be read."""
-    try:
-        store = existing_store()
-        return () if store is None else _read(store.path.parent, store.changes)
-    except StoreError:
-        return ()
-
-
-@lru_cache(maxsize=4)
-def _read(folder: Path, changes: object) -> tuple[Region, ...]:
-    """``changes``: the state of the store, which tells what was read before from later ones."""
-    store = Store(folder)
-    if NAME not in store.table_names(KIND):
-        return ()
-    table, _ = store.load_table(KIND, NAME)
-    return _sites_in(table)
+    return _sites_in(table_if_readable(KIND, NAME))
 
 
 def _sites_in(table: pa.Table | None) -> tuple[Region, ...]:

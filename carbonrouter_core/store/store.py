@@ -11,6 +11,12 @@ in works without a store.
 
 from __future__ import annotations
 
+from functools import lru_cache
+from pathlib import Path
+
+import pyarrow as pa
+
+from carbonrouter_core.errors import StoreError
 from carbonrouter_core.store.folder import FILE_NAME, home
 from carbonrouter_core.store.runs import Runs
 from carbonrouter_core.store.scenarios import Scenarios
@@ -35,3 +41,19 @@ def open_store() -> Store:
 def existing_store() -> Store | None:
     """The user's store as :func:`open_store` gives it; None where nothing has been stored yet."""
     return open_store() if (home() / FILE_NAME).is_file() else None
+
+
+def table_if_readable(kind: str, name: str) -> pa.Table | None:
+    """A table of the user's store; None where there is none, or the store cannot be read."""
+    try:
+        store = existing_store()
+        return None if store is None else _table(store.path.parent, store.changes, kind, name)
+    except StoreError:
+        return None
+
+
+@lru_cache(maxsize=8)
+def _table(folder: Path, changes: object, kind: str, name: str) -> pa.Table | None:
+    """``changes``: the state of the store, so that a table is read again after a write."""
+    store = Store(folder)
+    return store.load_table(kind, name)[0] if name in store.table_names(kind) else None

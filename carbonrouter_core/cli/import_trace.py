@@ -6,6 +6,7 @@ import argparse
 from typing import Any
 
 from carbonrouter_core.cli.options import (
+    add_column_options,
     add_command,
     add_timezone_option,
     add_trace_file_options,
@@ -13,7 +14,9 @@ from carbonrouter_core.cli.options import (
     trace_options_from,
 )
 from carbonrouter_core.cli.output import progress_line
+from carbonrouter_core.store.mappings import save_mapping
 from carbonrouter_core.store.store import open_store
+from carbonrouter_core.traces.importers.mapped import MAPPED
 from carbonrouter_core.traces.staging import stage
 
 
@@ -27,6 +30,7 @@ def add_to(kinds: Any) -> None:
         description="Check a trace and store it; nothing is stored if anything in it is wrong.",
     )
     add_trace_file_options(parser)
+    add_column_options(parser, MAPPED)
     add_timezone_option(parser)
     parser.add_argument("--name", help="name to store it under; default: the name of the file")
     parser.add_argument(
@@ -38,10 +42,12 @@ def add_to(kinds: Any) -> None:
 
 def _import(options: argparse.Namespace) -> None:
     store = open_store()  # what is wrong with it is said before the work
+    said = trace_options_from(options)
+    mapping = None if options.keep_mapping is None else said.mapping(options.keep_mapping)
     with stage(
         options.files,
         options.format,
-        options=trace_options_from(options),
+        options=said,
         progress=progress_line("reading"),
     ) as staged:
         print(staged.report)
@@ -50,5 +56,10 @@ def _import(options: argparse.Namespace) -> None:
             stored_name(options),
             accept_unreadable=options.keep_readable,
             progress=progress_line("storing"),
+        )
+    if mapping is not None:
+        save_mapping(mapping)
+        print(
+            f"the columns are kept as {mapping.name}; for the next file: --mapping {mapping.name}"
         )
     print(f"stored as {stored.name}: use --trace {stored.name}")

@@ -20,6 +20,7 @@ from carbonrouter_core.store.mappings import mapping_named
 from carbonrouter_core.store.sites import check_region
 from carbonrouter_core.traces.importers import IMPORTERS
 from carbonrouter_core.traces.importers.base import ImportOptions
+from carbonrouter_core.traces.importers.mapped import MAPPED as TRACE_COLUMNS
 from carbonrouter_core.traces.plausible import UNITS_S
 from carbonrouter_core.words.names import unknown
 
@@ -231,7 +232,8 @@ def trace_options_from(options: argparse.Namespace) -> ImportOptions:
     """
     if options.served_region is not None:
         check_region(options.served_region)
-    return ImportOptions(
+    said = ImportOptions(
+        columns=columns_from(options.column, TRACE_COLUMNS),
         served_region=options.served_region,
         keep_dates=not options.without_dates,
         cached_tokens=options.cached_tokens,
@@ -239,6 +241,7 @@ def trace_options_from(options: argparse.Namespace) -> ImportOptions:
         timezone=options.timezone,
         time_unit=options.time_unit,
     )
+    return said if options.mapping is None else said.below(mapping_named("trace", options.mapping))
 
 
 def add_intensity_options(parser: argparse.ArgumentParser) -> None:

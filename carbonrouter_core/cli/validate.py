@@ -25,7 +25,9 @@ from carbonrouter_core.errors import ReadingError
 from carbonrouter_core.grid.importers import INTENSITY_IMPORTERS
 from carbonrouter_core.grid.staging import stage_intensity
 from carbonrouter_core.reading.files import Source
+from carbonrouter_core.store.mappings import stored_mappings
 from carbonrouter_core.store.sites import own_zones
+from carbonrouter_core.traces.importers.mapped import NEEDED
 from carbonrouter_core.traces.staging import stage
 
 Check = Callable[[argparse.Namespace], str | None]
@@ -46,9 +48,19 @@ def add_to(commands: Any) -> None:
     add_json_option(parser, "the report")
 
 
+def _columns_are_of_traffic(options: argparse.Namespace) -> bool:
+    """Whether the columns that the user names are those of traffic."""
+    names = {assignment.partition("=")[0].strip() for assignment in options.column}
+    traffic = {mapping.name for mapping in stored_mappings("trace")}
+    return options.mapping in traffic or bool(names & set(NEEDED))
+
+
 def _intensity(options: argparse.Namespace) -> str | None:
     """The report of a carbon-intensity file; None if the file is of another kind."""
-    if options.format is None:
+    if options.format is None and (options.column or options.mapping):
+        if _columns_are_of_traffic(options):
+            return None
+    elif options.format is None:
         path = options.files[0]
         try:
             if INTENSITY_IMPORTERS.find(Source(path, path.name)) is None:

@@ -69,7 +69,8 @@ def names_in_file(source: Source, wanted: Iterable[Wanted]) -> dict[str, str]:
         for path in target.paths:
             if any(value_at(record, path) not in (None, "") for record in samples):
                 return path
-        return next((path for path in target.paths if path in header), target.paths[0])
+        named = (path for path in target.paths if path in header)
+        return next(named, target.paths[0] if target.paths else target.name)
 
     return {target.name: name(target) for target in wanted}
 

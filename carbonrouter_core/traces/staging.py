@@ -121,7 +121,9 @@ def stage(
     with reading_errors_as(TraceError):
         sources = sources_of(paths, names)
         reading = Reading(options=options or ImportOptions())
-        importer, reason, sources = choose_all(sources, reading.findings, format_id)
+        importer, reason, sources = choose_all(
+            sources, reading.findings, format_id, reading.options.columns
+        )
         return _stage(importer, reason, sources, reading, progress)
 
 

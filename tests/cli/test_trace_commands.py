@@ -22,7 +22,7 @@ def test_a_trace_is_imported_listed_used_exported_and_deleted(
     region = ["--served-region", "europe-west2"]
     assert main(["import", "trace", log, "--name", "log", *region]) == 0
     said = capsys.readouterr().out
-    assert "its records carry a usage object" in said
+    assert "its records carry usage.prompt_tokens" in said
     assert "stored as log" in said
     assert main(["traces"]) == 0
     listed = capsys.readouterr().out

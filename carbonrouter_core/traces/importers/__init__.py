@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from carbonrouter_core.errors import ReadingError
 from carbonrouter_core.reading.files import Source
 from carbonrouter_core.reading.findings import Findings
 from carbonrouter_core.reading.formats import Formats
+from carbonrouter_core.reading.mapping import way_out
 from carbonrouter_core.traces.importers import no_requests
 from carbonrouter_core.traces.importers.base import Importer
+from carbonrouter_core.traces.importers.mapped import MAPPED, NEEDED, mapped_importer
 from carbonrouter_core.traces.importers.own import missing_columns
 
 IMPORTERS: Formats[Importer] = Formats(
@@ -35,19 +37,31 @@ IMPORTERS: Formats[Importer] = Formats(
 """All importers by id, in the order in which they are asked whether they recognise a file."""
 
 
+WAY_OUT = (*NEEDED, *(name for name in MAPPED if name not in NEEDED))
+"""What can be said of a file's columns, what must be said first."""
 NOT_RECOGNISED = "a file of the folder that is of no format that is known"
 
 
 def choose_all(
-    sources: Sequence[Source], findings: Findings, format_id: str | None = None
+    sources: Sequence[Source],
+    findings: Findings,
+    format_id: str | None = None,
+    columns: Mapping[str, str] | None = None,
 ) -> tuple[Importer, str, list[Source]]:
     """The importer of several files, why, and the files that it is to read.
 
-    ``format_id``: the format that the user names. Files of formats that are read alike may be
+    ``format_id``: the format that the user names; ``columns``: the columns that the user names,
+    as :data:`.mapped.MAPPED`. Files of formats that are read alike may be
     mixed. What a folder holds besides is left out, and counted in ``findings``. Raises
     :class:`ReadingError` for a file that no importer recognises, and for formats that do not go
     together.
     """
+    if columns:
+        if format_id is not None:
+            raise ReadingError("Give the format or the columns of a file, not both.")
+        for source in sources:
+            importer = mapped_importer(columns, source)
+        return importer, "you name its columns", list(sources)
     if len(sources) == 1 or format_id is not None:
         importer, reason = choose(sources[0], format_id)
         return importer, reason, list(sources)
@@ -103,5 +117,5 @@ def choose(source: Source, format_id: str | None = None) -> tuple[Importer, str]
         hint = f" For our own columns, {', '.join(missing)} would be needed."
     raise source.error(
         f"the format is not recognised; {'keys' if source.kind == 'json' else 'columns'} found: "
-        f"{names}.{hint} Known formats: {', '.join(IMPORTERS)}."
+        f"{names}.{hint} Known formats: {', '.join(IMPORTERS)}. {way_out(WAY_OUT)}"
     )

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import pyarrow as pa
 
+from carbonrouter_core.errors import ReadingError
 from carbonrouter_core.progress import Progress, nobody_listens
 from carbonrouter_core.reading.columns import Wanted, names_in_file, read_columns
 from carbonrouter_core.reading.files import Source
 from carbonrouter_core.reading.findings import Findings
 from carbonrouter_core.reading.formats import Format
+from carbonrouter_core.reading.mapping import ColumnMapping
 
 RAW = pa.schema(
     [
@@ -70,6 +72,8 @@ class ImportOptions:
     ``prompts``: whether a prompt holds the turns before it (``whole``) or only the new message
     (``incremental``). ``timezone``: of times that do not name theirs; None: UTC.
     ``time_unit``: of times that are numbers counted from a start; None: told by the file.
+    ``columns``: the file's column for each of :data:`.mapped.MAPPED`; the file is then read as a
+    table of requests.
     """
 
     served_region: str | None = None
@@ -78,6 +82,26 @@ class ImportOptions:
     prompts: Prompts = "whole"
     timezone: str | None = None
     time_unit: TimeUnit | None = None
+    columns: Mapping[str, str] = field(default_factory=dict)
+
+    def mapping(self, name: str) -> ColumnMapping:
+        """The columns and all else that was said, under a name. :class:`ReadingError` if none."""
+        if not self.columns:
+            raise ReadingError("There are no columns to keep: say what they are (--column).")
+        nothing = vars(ImportOptions())
+        said = {
+            key: value
+            for key, value in vars(self).items()
+            if key != "columns" and value != nothing[key]
+        }
+        return ColumnMapping(name, "trace", self.columns, said)
+
+    def below(self, mapping: ColumnMapping) -> ImportOptions:
+        """These options, with what was kept under a name where nothing else is said now."""
+        nothing = vars(ImportOptions())
+        now = {key: value for key, value in vars(self).items() if value != nothing[key]}
+        columns = {**mapping.columns, **self.columns}
+        return ImportOptions(**{**mapping.said, **now, "columns": columns})
 
 
 @dataclass

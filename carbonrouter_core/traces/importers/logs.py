@@ -151,6 +151,15 @@ def _objects(record: Any, path: str, depth: int) -> Iterator[tuple[str, Any]]:
             yield from _objects(value, f"{path}{name}.", depth - 1)
 
 
+def names_of(source: Source) -> list[str]:
+    """The columns of a table, or the paths of the values in the first records of JSON."""
+    flat = source.kind == "csv"
+    names = dict.fromkeys(name.strip() for name in source.columns if flat)
+    for record in source.sample_rows:
+        names.update(dict.fromkeys(islice(_leaves(record, "", 5), MOST_NAMES)))
+    return list(names)
+
+
 def _names_alike(source: Source) -> dict[str, list[str]]:
     """The paths of a file by what is left of them without case, dots, dashes and blanks."""
     alike: dict[str, list[str]] = {}

@@ -15,6 +15,8 @@ JUMP_FACTOR, JUMP_TOKENS = 4.0, 256.0
 """A prompt that goes on from the latest call by more than this many times as many new tokens (and
 tokens more) as from another conversation belongs to that other one. Our own choice: messages
 and tool results are mostly short beside a whole context."""
+CALLS_AHEAD = 64
+"""Later calls of a session that are looked at to tell whether a call goes on from another one."""
 
 
 def contexts(
@@ -63,6 +65,10 @@ def _contexts(
         count = latest = 0
         for i in range(offsets[session], offsets[session + 1]):
             chosen = _chosen(count, latest, end, whole[i], cached[i])
+            if chosen >= 0 and _is_another(
+                i, offsets[session + 1], end[chosen], whole, kept, cached
+            ):
+                chosen = -1
             if chosen < 0 and count < MOST_CONTEXTS:
                 chosen = count
                 begin[chosen], parent[chosen] = i, latest
@@ -99,3 +105,25 @@ def _chosen(count: int, latest: int, end: np.ndarray, whole: float, cached: floa
         return best
     jump = whole - end[latest]
     return best if jump > JUMP_FACTOR * (whole - end[best]) + JUMP_TOKENS else latest
+
+
+@njit(cache=True, nogil=True)
+def _is_another(
+    i: int, stop: int, end: float, whole: np.ndarray, kept: np.ndarray, cached: np.ndarray
+) -> bool:
+    """Whether a call that could go on from ``end`` tokens is of another conversation.
+
+    It is, if later calls go on from those tokens, and from this call, with far fewer new ones.
+    """
+    near = (whole[i] - end - JUMP_TOKENS) / JUMP_FACTOR
+    if near < 0 or cached[i] > end / 2:
+        return False
+    goes_on = is_resumed = False
+    for j in range(i + 1, min(stop, i + 1 + CALLS_AHEAD)):
+        if not goes_on and 0 <= whole[j] - end <= near:
+            goes_on = True
+        elif 0 <= whole[j] - kept[i] <= near:
+            is_resumed = True
+        if goes_on and is_resumed:
+            return True
+    return False

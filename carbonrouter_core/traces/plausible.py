@@ -30,11 +30,15 @@ def looks_incremental(database: Any, importer: Importer, reading: Reading) -> bo
     if reading.options.prompts == "incremental" or importer.turn_is_key:
         return False
     added = "+ coalesce(beside_prompt_tokens, 0)" if reading.evidence.excluded else ""
+    # lines of one request, with one id and prompt, are one turn
     follow_ups, shorter = database.execute(
-        f"SELECT count(*), count(*) FILTER (whole < before) FROM (SELECT whole, lag(whole + "
-        f"output_tokens - coalesce(reasoning_tokens, 0)) OVER (PARTITION BY session ORDER BY "
-        f'"order", "row") AS before FROM (SELECT *, input_tokens {added} AS whole FROM raw WHERE '
-        f'"row" < {SAMPLE_ROWS} AND history_tokens IS NULL)) WHERE before IS NOT NULL'
+        'WITH requests AS (SELECT session, coalesce(ident, CAST("row" AS VARCHAR)) AS request, '
+        f"input_tokens {added} AS whole, max(output_tokens) AS output, max(reasoning_tokens) AS "
+        'reasoning, min("order") AS place, min("row") AS line FROM raw WHERE '
+        f'"row" < {SAMPLE_ROWS} AND history_tokens IS NULL GROUP BY ALL), '
+        "pairs AS (SELECT whole, lag(whole + output - coalesce(reasoning, 0)) OVER "
+        "(PARTITION BY session ORDER BY place, line) AS before FROM requests) "
+        "SELECT count(*), count(*) FILTER (whole < before) FROM pairs WHERE before IS NOT NULL"
     ).fetchone()
     return bool(follow_ups >= LEAST_FOLLOW_UPS and shorter >= INCREMENTAL_SHARE * follow_ups)
 

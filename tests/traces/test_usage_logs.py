@@ -259,6 +259,21 @@ def test_calls_of_a_sub_agent_are_a_session_of_their_own(tmp_path: Path) -> None
     assert any("sub-agent" in reason for reason in reasons(report, "note"))
 
 
+def test_two_sub_agents_at_the_same_time(tmp_path: Path) -> None:
+    prompts = (10_000, 3000, 5000, 3150, 5100, 10_300, 10_600)
+    trace, _ = bring(tmp_path, [call(i, n, 50) for i, n in enumerate(prompts)])
+    sessions = {"s": (10_000, 250, 250), "s/context-2": (3000, 100), "s/context-3": (5000, 50)}
+    assert trace.session_ids == tuple(sessions)
+    assert trace.new_prompt_tokens.tolist() == [
+        new for all_new in sessions.values() for new in all_new
+    ]
+
+
+def test_lines_of_one_request_are_no_shorter_prompts(tmp_path: Path) -> None:
+    lines = [call(i, 100 * (i + 1), output) for i in range(3) for output in (1, 1, 20)]
+    assert not bring(tmp_path, lines)[1].warnings
+
+
 @given(st.lists(st.tuples(st.integers(0, 3), st.integers(1, 50)), min_size=1, max_size=30))
 def test_agents_far_apart_in_length_are_told_apart(steps: list[tuple[int, int]]) -> None:
     agents = [0] + [agent for agent, _ in steps] + [0]

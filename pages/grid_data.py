@@ -7,7 +7,7 @@ import streamlit as st
 import carbonrouter_core as core
 from carbonrouter_core.grid.importers import INTENSITY_IMPORTERS
 from carbonrouter_core.grid.staging import StagedIntensity
-from pages.parts.grid_data import explore, imports, runs, sites, work
+from pages.parts.grid_data import columns, explore, imports, runs, sites, work
 from pages.parts.grid_data.work import KEY
 from pages.shared import jobs, page
 from pages.shared.markdown import plain
@@ -32,6 +32,7 @@ def bring() -> None:
         "Nothing is stored before you have seen the report. Several files are read as one series."
     )
     format_id, options = imports.ask_what_is_not_said()
+    options = columns.ask(files, options)
     if st.button("Check", type="primary", disabled=not files, key="grid-check"):
         st.session_state.pop(CHECKED, None)
         work.check(files, format_id, options)

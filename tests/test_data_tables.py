@@ -24,6 +24,8 @@ COLUMNS = {
     "decode_j_per_token inter_token_ms basis scaled_from",
     "regions.csv": "region city zone latitude longitude pue pue_source",
     "region_rtt_ms.csv": "from_region to_region rtt_ms basis",
+    "cloud_region_names.csv": "provider provider_region city zone nearest_product_region "
+    "distance_km same_zone product_region_of_zone pue pue_year source",
     "carbon_intensity_3h.parquet": "zone start_utc direct_g_per_kwh lifecycle_g_per_kwh "
     "estimated_share",
     "carbon_intensity_3h_2022_extra_zones.parquet": "zone start_utc lifecycle_g_per_kwh",
@@ -42,6 +44,7 @@ KEYS = {
     "energy_points.csv": ["model", "gpu", "batch"],
     "regions.csv": ["region"],
     "region_rtt_ms.csv": ["from_region", "to_region"],
+    "cloud_region_names.csv": ["provider", "provider_region"],
     "carbon_intensity_3h.parquet": ["zone", "start_utc"],
     "carbon_intensity_3h_2022_extra_zones.parquet": ["zone", "start_utc"],
     "sharegpt_turns.parquet": ["session_id", "turn"],
@@ -52,6 +55,7 @@ MAY_BE_EMPTY = {
     "models.csv": {"window_tokens"},  # every layer sees the whole context
     "energy_points.csv": {"scaled_from"},  # measured
     "regions.csv": {"pue"},  # not published
+    "cloud_region_names.csv": {"product_region_of_zone", "pue", "pue_year"},
     "claude_code_turns.parquet": {"think_time_s", "api_time_s"},
     "mooncake_conversation_sessions.parquet": {"gap_s"},  # first turns
 }

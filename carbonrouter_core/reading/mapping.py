@@ -1,4 +1,4 @@
-"""Which column of a file is what, where the user says it: ``--column``, and *This column is*."""
+"""Which column of a file is what, where the user says it: ``--column``, and in the app."""
 
 from __future__ import annotations
 
@@ -82,5 +82,5 @@ def way_out(allowed: Sequence[str]) -> str:
     """What to do with a file of no known format: the last sentence of its refusal."""
     return (
         f"If it is a table, say what its columns are: --column {allowed[0]}=COLUMN and so on, of "
-        f"{', '.join(allowed)}; in the app, This column is."
+        f"{', '.join(allowed)}; in the app, turn on Say what its columns are."
     )

@@ -37,7 +37,7 @@ def table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_a_refused_table_says_the_way_out(table: Path) -> None:
-    with pytest.raises(IntensityError, match=r"--column time=COLUMN .*This column is"):
+    with pytest.raises(IntensityError, match=r"--column time=COLUMN .*Say what its columns are"):
         stage_intensity([table])
 
 

@@ -91,7 +91,7 @@ def test_a_newcomer_sees_what_is_used_and_what_the_grids_look_like(
     assert "3-hour means, average, lifecycle" in used["Values"].tolist()
     assert len(app.get("plotly_chart")) == 3
     regions = frame(app, "PUE from")
-    assert len(regions) == 22
+    assert len(regions) == 27
     assert regions.set_index("Region").at["London", "PUE from"] == "assumed"
     assert "None is stored" in words(app)
     assert "Electricity Maps CSV" in words(app)
@@ -162,6 +162,40 @@ def test_a_wrong_file_says_where_and_what_the_user_may_say(
     assert stored_intensity() == []
     bring(app, b"PK\x03\x04")
     assert "zip archive" in words(app)
+
+
+def test_columns_are_said_shown_and_kept_for_the_next_file(
+    open_page: Callable[..., AppTest],
+) -> None:
+    def choose(ours: str, column: str) -> None:
+        keys = [str(box.key) for box in app.selectbox]
+        key = next(k for k in keys if k.startswith("grid-columns-") and k.endswith(f"-{ours}"))
+        choice = app.selectbox(key=key)
+        choice.set_value(column).run()
+        assert not app.exception
+
+    content = table().replace(b"start_utc,zone,lifecycle_g_per_kwh", b"Stempel,Netz,Wert")
+    app = bring(open_page(), content)
+    assert "Say what its columns are" in words(app)  # the refusal says the way out
+    app.toggle(key="grid-columns").set_value(True).run()
+    assert frame(app, "Wert")["Stempel"].tolist()[0] == "2024-05-01 00:00"
+    app.text_input(key="grid-timezone").set_value("UTC").run()
+    for ours, column in (("time", "Stempel"), ("zone", "Netz"), ("lifecycle", "Wert")):
+        choose(ours, column)
+    became = frame(app, "Problem")
+    assert became["lifecycle g/kWh"].tolist() == [77.0] * 5
+    assert became["Time (UTC)"].tolist()[1] == "2024-05-01T01:00Z"
+    app.text_input(key="grid-columns-name").set_value("meter").run()
+    click(app, "grid-columns-keep")
+    click(app, "grid-check")
+    assert "sound and can be stored" in words(app)
+    click(app, "grid-discard")
+    app.text_input(key="grid-timezone").set_value("").run()
+    app.file_uploader(key="grid-files").set_value(("next.csv", content, "text/plain")).run()
+    app.selectbox(key="grid-columns-mapping").set_value("meter").run()
+    assert frame(app, "Problem")["lifecycle g/kWh"].tolist() == [77.0] * 5
+    click(app, "grid-check")
+    assert "sound and can be stored" in words(app)
 
 
 def test_a_site_is_added_offered_and_deleted(open_page: Callable[..., AppTest]) -> None:

@@ -218,7 +218,7 @@ def cost_of_turn(d: Candidates, h: float, p: float, o: float, c: Any, rtt_ms: An
 
 @dataclass
 class Training:
-    """Figures of the training half: sessions whose id has an even last byte of its SHA-256."""
+    """Figures of the training half: groups whose first id has an even last byte of its SHA-256."""
 
     mean_output: float
     mean_later_prompt: float
@@ -247,6 +247,22 @@ class Training:
         return sum(g <= idle_s for g in self.gaps_s) / len(self.gaps_s) if self.gaps_s else 0.0
 
 
+def training_half(trace: Any) -> list[bool]:
+    """Whether each session is learned from: sessions of three turns or more whose first three
+    have equal token counts stand with the first of them."""
+    first: dict[Any, str] = {}
+    half = []
+    for i, name in enumerate(trace.session_ids):
+        rows = range(trace.offsets[i], trace.offsets[i + 1])
+        opening = tuple(
+            (trace.new_prompt_tokens[t], trace.output_tokens[t], trace.history_tokens[t])
+            for t in rows[:3]
+        )
+        group = first.setdefault(opening, name) if len(rows) >= 3 else name
+        half.append(hashlib.sha256(group.encode()).digest()[-1] % 2 == 0)
+    return half
+
+
 def learn(placed: Any) -> Training:
     """The statistics of the training half of a placed trace."""
     trace = placed.trace
@@ -256,8 +272,8 @@ def learn(placed: Any) -> Training:
     gaps: list[float] = []
     groups: list[list[float]] = []
     stakes: list[list[float]] = []
-    for i, name in enumerate(trace.session_ids):
-        if hashlib.sha256(name.encode()).digest()[-1] % 2:
+    for i, training in enumerate(training_half(trace)):
+        if not training:
             continue
         rows = range(trace.offsets[i], trace.offsets[i + 1])
         lengths.append(len(rows))
@@ -388,8 +404,8 @@ class World:
         if not policy.startswith("faircarbon") or scenario.fairness_weight == 0:
             return even
         by_user: list[list[float]] = [[] for _ in users]
-        for i, name in enumerate(self.trace.session_ids):
-            if hashlib.sha256(name.encode()).digest()[-1] % 2 == 0:
+        for i, training in enumerate(training_half(self.trace)):
+            if training:
                 turns = replay_session(self, policy, i, floors=even)
                 for row, turn in enumerate(turns, start=self.trace.offsets[i]):
                     if turn.deployment >= 0:
@@ -626,7 +642,9 @@ def replay_session(
             records.append(unserved(home))
             continue
         cost = cost_of_turn(d, h, p, o_hat, cached, rtt_ms)
-        feasible, missed = within_ceiling(scenario, feasible, cost)
+        missed = False
+        if policy != "free-migration":  # which obeys no ceiling, or it would bound nothing
+            feasible, missed = within_ceiling(scenario, feasible, cost)
         carbon_g = world.objective_g(cost, intensity)
 
         def estimate(

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from carbonrouter_core.cli import (
+    cells,
     compare,
     gate_curve,
     importing,
@@ -36,6 +37,7 @@ COMMANDS = (
     report,
     runs,
     reproduce,
+    cells,
     gate_curve,
     importing,
     traces,

@@ -11,11 +11,19 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from carbonrouter_core.cli.options import add_command
+from carbonrouter_core.cli.draws import print_draws
+from carbonrouter_core.cli.options import (
+    add_command,
+    add_executor_options,
+    add_json_option,
+    refuse_executor_options,
+)
 from carbonrouter_core.cli.output import saving_text
+from carbonrouter_core.errors import InputError
 from carbonrouter_core.results.comparison import Comparison, Interval, compare
 from carbonrouter_core.routing.policies import BASELINE, FULL_PROMPT, PUBLISHED, ROUTER
 from carbonrouter_core.scenario import PRESETS
+from carbonrouter_core.studies.headline import OURS
 from carbonrouter_core.traces.builtin import BUILTIN_TRACES
 
 PUBLISHED_SAVING_PERCENT = 16.1
@@ -23,7 +31,6 @@ PUBLISHED_SAVING_PERCENT = 16.1
 PUBLISHED_LONG_SAVING_PERCENT = 23.1
 """The same for sessions of over 30 turns."""
 
-OURS = (PUBLISHED, ROUTER)
 READINGS = (BASELINE, FULL_PROMPT)
 """FairCarbon, of which only an abstract is known, as it can be read in two ways."""
 
@@ -47,16 +54,31 @@ class Row(NamedTuple):
 
 def add_to(commands: Any) -> None:
     """Add this command to the parser."""
-    add_command(
+    parser = add_command(
         commands,
         "reproduce",
         _run,
         help="print the published savings beside ours, as Markdown",
         description="Print the published savings beside ours, as Markdown.",
     )
+    parser.add_argument(
+        "--draws",
+        metavar="N",
+        type=int,
+        help="print instead how the savings spread over N random dates and seeds, for several "
+        "sets of regions",
+    )
+    add_executor_options(parser)
+    add_json_option(parser, "with --draws: every saving")
 
 
 def _run(options: argparse.Namespace) -> None:
+    if options.draws is not None:
+        print_draws(options)
+        return
+    refuse_executor_options(options, "it is for --draws.")
+    if options.json:
+        raise InputError("--json has no use here: it is for --draws.")
     rows = [row for name in PRESETS for trace in BUILTIN_TRACES for row in rows_of(trace, name)]
     print(_table(rows))
     print()

@@ -11,7 +11,7 @@ from carbonrouter_core.compiled import Array, jit
 from carbonrouter_core.fleet.deployments import Fleet
 from carbonrouter_core.progress import Progress, nobody_listens
 from carbonrouter_core.routing.decide import decide
-from carbonrouter_core.routing.kernel import NOTE, SESSION, Rules, Turn
+from carbonrouter_core.routing.kernel import NOTE, SESSION, Rules, Turn, predicted_outputs
 from carbonrouter_core.routing.policies import CODES, Policy, optimum
 from carbonrouter_core.routing.session import begin_turn, end_turn, open_session
 from carbonrouter_core.traces.placement import PlacedTrace
@@ -174,6 +174,7 @@ def _plan(
             history,
             prompt,
             output,
+            predicted_outputs(rules, output),
             history + prompt + output,
             turns.difficulty[first:end],
             turns.start_s[first:end],

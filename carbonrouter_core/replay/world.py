@@ -5,6 +5,7 @@ All of it is the same for every policy; what runs a policy stands above this mod
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -22,7 +23,7 @@ from carbonrouter_core.replay.charging import charge
 from carbonrouter_core.replay.decisions import replay
 from carbonrouter_core.replay.fairness import raised_floors
 from carbonrouter_core.routing.kernel import Rules, make_rules, with_floors
-from carbonrouter_core.routing.policies import POLICIES, Policy
+from carbonrouter_core.routing.policies import POLICIES, Policy, policy
 from carbonrouter_core.scenario import Scenario
 from carbonrouter_core.store.find_trace import find_trace
 from carbonrouter_core.store.series import own_series_of
@@ -101,6 +102,9 @@ class Prepared:
     def rules_for(self, policy_id: str) -> Rules:
         """What the scenario lays down for a policy's decisions.
 
+        Free migration obeys no latency ceiling: which candidates are fast enough depends on what
+        is cached, and with all of it cached everywhere it would bound no other policy.
+
         Parameters
         ----------
         policy_id
@@ -112,7 +116,10 @@ class Prepared:
             For compiled code.
         """
         floors = self.fair_floors.get(policy_id)
-        return self.rules if floors is None else with_floors(self.rules, floors, self.k)
+        rules = self.rules if floors is None else with_floors(self.rules, floors, self.k)
+        if policy(policy_id).free_history:
+            return rules._replace(latency_ceiling_ms=math.inf)
+        return rules
 
     def under(self, **changes: Any) -> Prepared:
         """The same world with other rules, without preparing it again.
@@ -142,8 +149,14 @@ class Prepared:
 
     @property
     def optimum_is_exact(self) -> bool:
-        """Whether the hindsight optimum is proven to be the least, not only the best found."""
-        return self.scenario.copies == "latest" and self.scenario.latency_ceiling_ms is None
+        """Whether the hindsight optimum is proven to be the least, not only the best found.
+
+        It is not where FairCarbon raises quality floors under a latency ceiling: the fastest
+        candidate above a raised floor may be too slow for the others.
+        """
+        scenario = self.scenario
+        raised = scenario.fairness_weight > 0 and scenario.latency_ceiling_ms is not None
+        return scenario.copies == "latest" and not raised
 
     @property
     def known_intensity(self) -> np.ndarray:
@@ -380,13 +393,13 @@ def fair_floors(prepared: Prepared) -> dict[str, np.ndarray]:
         return {}
     rows = training_sessions(placed)[placed.trace.session_index]
     fleet, floors = prepared.deployments.fleet, {}
-    for policy in POLICIES.values():
-        if not policy.raises_floors:
+    for fair in POLICIES.values():
+        if not fair.raises_floors:
             continue
-        seen = prepared.intensity_seen_by(policy)
-        decisions = replay(policy, fleet, prepared.rules, placed, seen)
+        seen = prepared.intensity_seen_by(fair)
+        decisions = replay(fair, fleet, prepared.rules, placed, seen)
         quality = charge(fleet, prepared.k, placed, prepared.intensity, decisions).quality
-        floors[policy.id] = raised_floors(
+        floors[fair.id] = raised_floors(
             scenario.quality_floor,
             scenario.fairness_weight,
             quality[rows],

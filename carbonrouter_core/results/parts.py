@@ -37,8 +37,7 @@ from carbonrouter_core.results.totals import Totals, figures_of
 from carbonrouter_core.routing.policies import BASELINE, OPTIMUM, policy
 from carbonrouter_core.scenario import Scenario
 from carbonrouter_core.store.sites import load_catalog
-from carbonrouter_core.traces.loading import read_trace
-from carbonrouter_core.traces.parts import part_files
+from carbonrouter_core.traces.parts import part_files, read_part
 from carbonrouter_core.traces.schema import Trace, joined
 from carbonrouter_core.traces.training import learned_from
 
@@ -139,7 +138,7 @@ def _replay(shared: bytes, path: str) -> _Part:
 
 
 def _read(path: str) -> Trace:
-    return read_trace(Path(path))
+    return read_part(Path(path))
 
 
 # --- What is asked ---------------------------------------------------------------------------

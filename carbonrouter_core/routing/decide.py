@@ -36,17 +36,19 @@ def price_candidates(
 
     Fills ``g_per_j`` (R,) and ``carbon_g`` (D,), infinite where infeasible.
     """
+    predicted_tokens = predicted_output(rules, session)
     if not knows_output:
         turn = Turn(
             turn.history_tokens,
             turn.prompt_tokens,
-            predicted_output(rules, session),
+            predicted_tokens,
             turn.context_tokens,
             turn.difficulty,
             turn.user,
         )
     carbon_per_joule(fleet, intensity, g_per_j)
-    return turn, price_feasible(fleet, rules, turn, cached, g_per_j, carbon_g)
+    missed = price_feasible(fleet, rules, turn, predicted_tokens, cached, g_per_j, carbon_g)
+    return turn, missed
 
 
 @jit_borrowing

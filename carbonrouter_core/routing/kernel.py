@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from carbonrouter_core.compiled import Array, Record, jit_borrowing
+from carbonrouter_core.compiled import Array, Record, jit, jit_borrowing
 from carbonrouter_core.fleet import costs
 from carbonrouter_core.fleet.deployments import Fleet
 from carbonrouter_core.fleet.turn_costs import (
@@ -230,18 +230,32 @@ def recompute_g(
 
 
 @jit_borrowing
-def _bounded_ms(fleet: Fleet, rules: Rules, turn: Turn, deployment: int, cached: float) -> float:
+def _bounded_ms(
+    fleet: Fleet,
+    rules: Rules,
+    turn: Turn,
+    predicted_tokens: float,
+    deployment: int,
+    cached: float,
+) -> float:
     """The latency that the ceiling is on."""
     model = fleet.pair_model[fleet.pair[deployment]]
     work = prefill_work_on(fleet, model, turn.history_tokens + turn.prompt_tokens)
     work -= prefill_work_on(fleet, model, cached)
     if rules.ceiling_on_ttft:
         return ttft_ms(fleet, deployment, turn.user, work)
-    return latency_ms(fleet, deployment, turn.user, work, turn.output_tokens)
+    return latency_ms(fleet, deployment, turn.user, work, predicted_tokens)
 
 
 @jit_borrowing
-def apply_ceiling(fleet: Fleet, rules: Rules, turn: Turn, cached: Array, carbon_g: Array) -> bool:
+def apply_ceiling(
+    fleet: Fleet,
+    rules: Rules,
+    turn: Turn,
+    predicted_tokens: float,
+    cached: Array,
+    carbon_g: Array,
+) -> bool:
     """Make candidates over the latency ceiling infeasible; True if none was within it.
 
     Then only the fastest candidate stays feasible.
@@ -249,7 +263,7 @@ def apply_ceiling(fleet: Fleet, rules: Rules, turn: Turn, cached: Array, carbon_
     fastest, fastest_ms, any_within = -1, np.inf, False
     for d in range(carbon_g.size):
         if carbon_g[d] < np.inf:
-            ms = _bounded_ms(fleet, rules, turn, d, cached[d])
+            ms = _bounded_ms(fleet, rules, turn, predicted_tokens, d, cached[d])
             if ms < fastest_ms:
                 fastest, fastest_ms = d, ms
             any_within = any_within or ms <= rules.latency_ceiling_ms
@@ -257,22 +271,32 @@ def apply_ceiling(fleet: Fleet, rules: Rules, turn: Turn, cached: Array, carbon_
         if carbon_g[d] == np.inf or (d == fastest and not any_within):
             continue
         # worked out again rather than kept, which would take an array
-        if _bounded_ms(fleet, rules, turn, d, cached[d]) > rules.latency_ceiling_ms:
+        if (
+            _bounded_ms(fleet, rules, turn, predicted_tokens, d, cached[d])
+            > rules.latency_ceiling_ms
+        ):
             carbon_g[d] = np.inf
     return not any_within
 
 
 @jit_borrowing
 def price_feasible(
-    fleet: Fleet, rules: Rules, turn: Turn, cached: Array, g_per_j: Array, carbon_g: Array
+    fleet: Fleet,
+    rules: Rules,
+    turn: Turn,
+    predicted_tokens: float,
+    cached: Array,
+    g_per_j: Array,
+    carbon_g: Array,
 ) -> bool:
     """Fill ``carbon_g`` (D,) with the carbon of ``turn``, infinite where it may not go.
 
-    True if no candidate was within the latency ceiling.
+    What is fast enough is judged by ``predicted_tokens`` of output, also for a policy that is
+    told the true ones: all choose from one set. True if no candidate was within the ceiling.
     """
     price(fleet, rules, turn, required_theta(fleet, rules, turn), cached, g_per_j, carbon_g)
     if rules.latency_ceiling_ms < np.inf:
-        return apply_ceiling(fleet, rules, turn, cached, carbon_g)
+        return apply_ceiling(fleet, rules, turn, predicted_tokens, cached, carbon_g)
     return False
 
 
@@ -298,3 +322,14 @@ def predicted_output(rules: Rules, session: Record) -> float:
     """ô: training mean and the session's outputs so far, equally weighted a turn."""
     before = session.turns - 1
     return (rules.mean_output_tokens + session.output_tokens) / (1.0 + before)
+
+
+@jit
+def predicted_outputs(rules: Rules, output: Array) -> Array:
+    """:func:`predicted_output` of each turn of a session with these outputs, shape (turns,)."""
+    predicted = np.empty(output.size)
+    before = 0.0
+    for i in range(output.size):
+        predicted[i] = (rules.mean_output_tokens + before) / (1.0 + i)
+        before += output[i]
+    return predicted

@@ -8,6 +8,7 @@ from carbonrouter_core.errors import TraceError
 from carbonrouter_core.memory import large_arrays_apart
 from carbonrouter_core.store.store import existing_store
 from carbonrouter_core.traces.builtin import BUILTIN_TRACES, builtin_trace
+from carbonrouter_core.traces.copies import counted_once
 from carbonrouter_core.traces.loading import read_trace
 from carbonrouter_core.traces.schema import Trace
 from carbonrouter_core.words.names import nearest
@@ -41,7 +42,7 @@ def find_trace(name: str) -> Trace:
     store = existing_store()
     stored = [] if store is None else [trace.name for trace in store.traces()]
     if store is not None and name in stored:
-        return store.load_trace(name)
+        return counted_once(store.load_trace(name))
     if path.suffix and not stored:
         raise TraceError(f"There is no trace file {path.name}; check the path.")
     known = f"({nearest(name, BUILTIN_TRACES)})"

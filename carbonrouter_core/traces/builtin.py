@@ -8,10 +8,11 @@ import numpy as np
 import pandas as pd
 
 from carbonrouter_core.paths import data_path
+from carbonrouter_core.traces.copies import counted_once
 from carbonrouter_core.traces.schema import Trace
 
 BUILTIN_TRACES = {
-    "sharegpt": "Chat: 9,440 ChatGPT conversations",
+    "sharegpt": "Chat: 9,349 ChatGPT conversations",
     "claude-code": "Coding agents: 676 sessions",
 }
 """Name and label of each built-in trace."""
@@ -22,23 +23,27 @@ def builtin_trace(name: str) -> Trace:
     """The built-in trace ``name``, a key of :data:`BUILTIN_TRACES`."""
     if name == "sharegpt":
         frame = pd.read_parquet(data_path("sharegpt_turns.parquet"))
-        return trace_from_columns(
-            name,
-            session=frame["session_id"],
-            new_prompt_tokens=frame["new_prompt_tokens"],
-            output_tokens=frame["output_tokens"],
-            history_tokens=frame["history_tokens"],
-            difficulty=frame["difficulty"].to_numpy(np.float64),
-            difficulty_source="predicted from the text of the prompts",
+        return counted_once(
+            trace_from_columns(
+                name,
+                session=frame["session_id"],
+                new_prompt_tokens=frame["new_prompt_tokens"],
+                output_tokens=frame["output_tokens"],
+                history_tokens=frame["history_tokens"],
+                difficulty=frame["difficulty"].to_numpy(np.float64),
+                difficulty_source="predicted from the text of the prompts",
+            )
         )
     frame = pd.read_parquet(data_path("claude_code_turns.parquet"))
-    return trace_from_columns(
-        name,
-        session=frame["session"],
-        new_prompt_tokens=frame["new_tokens"],
-        output_tokens=frame["output_tokens"],
-        history_tokens=frame["reusable_prefix_tokens"],
-        t_s=frame["t_s"].to_numpy(np.float64),
+    return counted_once(
+        trace_from_columns(
+            name,
+            session=frame["session"],
+            new_prompt_tokens=frame["new_tokens"],
+            output_tokens=frame["output_tokens"],
+            history_tokens=frame["reusable_prefix_tokens"],
+            t_s=frame["t_s"].to_numpy(np.float64),
+        )
     )
 
 

@@ -10,17 +10,20 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from carbonrouter_core.memory import give_back
+from carbonrouter_core.traces.copies import counted_once
 from carbonrouter_core.traces.schema import Trace
 from carbonrouter_core.traces.staging import Staged, stage
 
 
-def read_trace(path: Path) -> Trace:
+def read_trace(path: Path, *, once: bool = True) -> Trace:
     """Read a trace file in any known format.
 
     Parameters
     ----------
     path
         The file; its name becomes the name of the trace.
+    once
+        Whether copies of a session are left out (:mod:`.copies`).
 
     Returns
     -------
@@ -36,7 +39,7 @@ def read_trace(path: Path) -> Trace:
         staged.require(done="read")
         trace = staged_trace(staged, path.name)
     give_back()
-    return trace
+    return counted_once(trace) if once else trace
 
 
 def staged_trace(staged: Staged, name: str) -> Trace:

@@ -2,11 +2,15 @@
 
 A part is read, replayed and forgotten by one worker, so that memory does not grow with the
 trace. Parts have the canonical schema, whole sessions, and names that sort in their order.
+Copies of a session are left out when a trace is split (:mod:`.copies`); since no part knows the
+others, the metadata of a part say which of its sessions are of the training half.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,11 +19,17 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from carbonrouter_core.errors import InputError, TraceError
+from carbonrouter_core.traces.copies import first_alike, keys_of
+from carbonrouter_core.traces.loading import read_trace, trace_from_table
 from carbonrouter_core.traces.schema import CANONICAL, Trace
 from carbonrouter_core.traces.staging import Staged
 
 SESSIONS_PER_PART = 20_000
 """About 130,000 chat turns: some 100 MB in a worker, and tasks of seconds."""
+
+
+TRAINING = b"carbonrouter.training"
+"""Key of a part's metadata: one bit a session, whether it is of the training half."""
 
 
 def part_files(folder: Path) -> list[Path]:
@@ -32,13 +42,56 @@ def part_files(folder: Path) -> list[Path]:
     return files
 
 
+def read_part(path: Path) -> Trace:
+    """The sessions of one part, in the halves that :func:`split` found.
+
+    In a part without the key :data:`TRAINING` each session stands in the half of its own id.
+    """
+    trace = read_trace(path, once=False)
+    bits = (pq.read_schema(path).metadata or {}).get(TRAINING)
+    if bits is None:
+        return trace
+    training = np.unpackbits(np.frombuffer(bits, np.uint8), count=trace.n_sessions)
+    return replace(trace, training=training.astype(bool))
+
+
 def split(
     staged: Staged,
     folder: Path,
     sessions_per_part: int = SESSIONS_PER_PART,
 ) -> list[Path]:
-    """Write a staged trace to ``folder`` in parts, in constant memory."""
-    return _write(_sessions_of(staged.path, sessions_per_part), folder)
+    """Write a staged trace to ``folder`` in parts, in memory of some 30 bytes a session."""
+    tables = partial(_sessions_of, staged.path, sessions_per_part)
+    openings, wholes, halves = [], [], []
+    for table in tables():
+        trace = trace_from_table(staged.path.name, table, staged.difficulty_source)
+        opening, whole = keys_of(trace)
+        openings.append(opening)
+        wholes.append(whole)
+        halves.append(trace.in_training)
+    first = first_alike(np.concatenate(wholes))
+    original = first == np.arange(len(first))
+    training = np.concatenate(halves)[first_alike(np.concatenate(openings))]
+    return _write(_originals(tables(), original, training), folder)
+
+
+def _originals(
+    tables: Iterator[pa.Table], original: np.ndarray, training: np.ndarray
+) -> Iterator[pa.Table]:
+    """The ``tables`` without copies, with :data:`TRAINING` in their metadata.
+
+    ``original`` and ``training``: bool, one entry for each session of all the tables.
+    """
+    sessions = 0
+    for table in tables:
+        begins = table["turn"].to_numpy() == 0
+        session = sessions + np.cumsum(begins) - 1
+        sessions += int(begins.sum())
+        rows = original[session]
+        if rows.any():
+            bits = np.packbits(training[session[begins & rows]]).tobytes()
+            kept = table.filter(pa.array(rows))
+            yield kept.replace_schema_metadata({**(kept.schema.metadata or {}), TRAINING: bits})
 
 
 def repeat(

@@ -97,6 +97,9 @@ class Trace:
         What served each turn, by the log's own names; None where it does not say.
     difficulty_source
         Where the difficulty comes from, in words.
+    training
+        Which sessions are the training half, bool, shape (sessions,). None: each by its own id;
+        ``traces/copies.py`` sets it, so that what opens alike stands in one half.
     """
 
     name: str
@@ -113,6 +116,7 @@ class Trace:
     cached_tokens_observed: np.ndarray | None = None
     served_model: Sequence[str | None] | None = None
     served_region: Sequence[str | None] | None = None
+    training: np.ndarray | None = None
     difficulty_source: str = "as the trace gives it"
 
     @property
@@ -153,8 +157,12 @@ class Trace:
 
     @cached_property
     def in_training(self) -> np.ndarray:
-        """Which sessions are the training half: last byte of the SHA-256 of the id is even."""
-        return self._digests[:, -1] % 2 == 0
+        """Which sessions are the training half, bool, shape (sessions,).
+
+        Where :attr:`training` does not say it: those whose id has an even last byte of its
+        SHA-256. Source: docs/design.md, section 5.
+        """
+        return self._digests[:, -1] % 2 == 0 if self.training is None else self.training
 
     def between(self, first: int, end: int) -> Trace:
         """Some of the sessions, by number; the columns are views.
@@ -180,6 +188,7 @@ class Trace:
             self,
             session_ids=self.session_ids[first:end],
             offsets=self.offsets[first : end + 1] - rows.start,
+            training=None if self.training is None else self.training[first:end],
             **{name: cut(getattr(self, name)) for name in _BY_TURN},
         )
 
@@ -207,6 +216,7 @@ class Trace:
             self,
             session_ids=tuple(compress(self.session_ids, sessions)),
             offsets=np.r_[0, np.cumsum(self.session_turns[sessions])],
+            training=None if self.training is None else self.training[sessions],
             **{name: selected(getattr(self, name)) for name in _BY_TURN},
         )
 
@@ -252,6 +262,7 @@ def joined(traces: Sequence[Trace]) -> Trace:
     return replace(
         traces[0],
         session_ids=tuple(name for trace in traces for name in trace.session_ids),
+        training=np.concatenate([trace.in_training for trace in traces]),
         offsets=np.r_[
             0, *(trace.offsets[1:] + start for trace, start in zip(traces, starts, strict=False))
         ].astype(np.int64),

@@ -32,7 +32,7 @@ def test_bundle_and_report_are_downloaded_whole(open_tab: OpenTab, tmp_path: Pat
     bundle = download(tab, "bundle", tmp_path)
     with zipfile.ZipFile(bundle) as files:
         assert files.testzip() is None
-        assert files.read("decisions.csv").count(b"\n") == 2 * 61_224 + 1
+        assert files.read("decisions.csv").count(b"\n") == 2 * 59_837 + 1
     report = download(tab, "html", tmp_path)
     assert report.suffix == ".html"
     tab.shot("report-page")

@@ -228,7 +228,7 @@ def test_an_exported_trace_comes_back_to_identical_figures(run, tmp_path: Path) 
     code, first, _ = run(*command, "--export-trace", path)
     assert code == 0
     frame = pd.read_parquet(path)
-    assert len(frame) == 61_224
+    assert len(frame) == 59_837
     assert {"session", "turn", "start_s", "user_region", "difficulty"} <= set(frame)
     code, again, _ = run(*command, "--trace", path)
     assert code == 0

@@ -79,7 +79,7 @@ def test_a_newcomer_sees_formats_the_limit_and_what_is_built_in(
     assert app.button(key="trace-check").disabled
     (table,) = [one.value for one in app.dataframe if "Name" in one.value]
     assert table["Name"].tolist() == ["sharegpt", "claude-code"]
-    assert table["Turns"].tolist() == [61_224, 44_082]
+    assert table["Turns"].tolist() == [59_837, 44_082]
     assert not (tmp_path / "home").exists()
 
 

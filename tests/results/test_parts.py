@@ -1,6 +1,7 @@
 """A trace in parts: the figures of the whole, wherever the parts run."""
 
 import dataclasses
+import hashlib
 import multiprocessing
 import pickle
 from concurrent.futures import Executor, Future, ProcessPoolExecutor
@@ -15,7 +16,8 @@ from carbonrouter_core.replay.executors import open_executor
 from carbonrouter_core.results import parts as partitioned
 from carbonrouter_core.results.parts import WHICH, compare_parts
 from carbonrouter_core.traces import training
-from carbonrouter_core.traces.parts import part_files, repeat, split
+from carbonrouter_core.traces.loading import read_trace
+from carbonrouter_core.traces.parts import part_files, read_part, repeat, split
 from carbonrouter_core.traces.schema import Trace, joined
 from carbonrouter_core.traces.staging import stage
 
@@ -38,7 +40,7 @@ def whole(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Trace:
 
     path = tmp_path_factory.mktemp("whole") / "chat.parquet"
     pq.write_table(pq.read_table(folder), path)
-    return find_trace(str(path))
+    return read_trace(path, once=False)
 
 
 @pytest.fixture(scope="module")
@@ -47,7 +49,7 @@ def parted(folder: Path):
 
 
 def test_parts_hold_whole_sessions_in_order(folder: Path, whole: Trace) -> None:
-    parts = [find_trace(str(path)) for path in part_files(folder)]
+    parts = [read_part(path) for path in part_files(folder)]
     assert [part.n_sessions for part in parts] == [60] * 6 + [40]
     assert sorted(s for part in parts for s in part.session_ids) == sorted(whole.session_ids)
     assert len(set(whole.session_ids)) == 400
@@ -80,7 +82,7 @@ def test_every_figure_is_that_of_the_whole(
 
 def test_the_interval_is_that_of_the_whole(folder: Path, parted) -> None:
     """Sessions in the order of the parts, since draws are by position."""
-    whole = joined([find_trace(str(path)) for path in part_files(folder)])
+    whole = joined([read_part(path) for path in part_files(folder)])
     comparison = compare(SCENARIO, (*POLICIES, "faircarbon"), whole)
     ours = parted.saving("sticky", "test")
     assert ours == pytest.approx(comparison.saving("sticky", sessions=comparison.test_half))
@@ -164,12 +166,33 @@ def test_a_file_is_split_at_sessions(tmp_path: Path) -> None:
     csv.write_text("session,turn,new_prompt_tokens,output_tokens\n" + "\n".join(rows) + "\n")
     with stage([csv]) as staged:
         paths = split(staged, tmp_path / "parts", sessions_per_part=5)
-    parts = [find_trace(str(path)) for path in paths]
+    parts = [read_part(path) for path in paths]
     assert [part.n_sessions for part in parts] == [5, 5, 5, 5, 3]
     whole, back = find_trace(str(csv)), joined(parts)
     assert back.session_ids == whole.session_ids
     assert (back.offsets == whole.offsets).all()
     assert (back.new_prompt_tokens == whole.new_prompt_tokens).all()
+
+
+def test_split_leaves_copies_out_and_keeps_the_halves_of_the_whole(tmp_path: Path) -> None:
+    """Also of what stands in another part."""
+    csv = tmp_path / "own.csv"
+    kinds = [s % 7 for s in range(40)]  # sessions of a kind open alike; most are copies
+    rows = [
+        f"s{s:02d},{t},{100 + kind},{50}"
+        for s, kind in enumerate(kinds)
+        for t in range(4 if s < 20 else 5)
+    ]
+    csv.write_text("session,turn,new_prompt_tokens,output_tokens\n" + "\n".join(rows) + "\n")
+    with stage([csv]) as staged:
+        paths = split(staged, tmp_path / "parts", sessions_per_part=9)
+    back, whole = joined([read_part(path) for path in paths]), find_trace(str(csv))
+    assert back.session_ids == whole.session_ids
+    assert back.n_sessions == 14  # seven kinds, of four turns and of five
+    assert back.in_training.tolist() == whole.in_training.tolist()
+    assert back.in_training.tolist() != [
+        int(hashlib.sha256(name.encode()).hexdigest(), 16) % 2 == 0 for name in back.session_ids
+    ]
 
 
 def test_joining_undoes_taking_apart(whole: Trace) -> None:

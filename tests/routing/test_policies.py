@@ -244,10 +244,13 @@ def test_the_latency_ceiling(on: str, ceiling_ms: float | None, site: str, misse
         latency_ceiling_on=on,
         latency_ceiling_ms=ceiling_ms,
     )
-    for policy_id in POLICIES.keys() - {"nearest-region", "round-robin"}:
+    for policy_id in POLICIES.keys() - {"nearest-region", "round-robin", "free-migration"}:
         run = run_policy(prepared, policy_id)
         assert served_by(prepared, run) == [f"M G {site}"], policy_id
         assert run.decisions.missed_ceiling.tolist() == [missed], policy_id
+    bound = run_policy(prepared, "free-migration")  # obeys no ceiling
+    assert served_by(prepared, bound) == ["M G south"]
+    assert not bound.decisions.missed_ceiling.any()
 
 
 def test_recomputation_counts_towards_the_ceiling() -> None:

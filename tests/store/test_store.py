@@ -63,7 +63,7 @@ def test_nothing_is_made_before_something_is_stored(
 ) -> None:
     monkeypatch.setenv("CARBONROUTER_HOME", str(tmp_path / "home"))
     assert existing_store() is None
-    assert find_trace("sharegpt").n_turns == 61_224
+    assert find_trace("sharegpt").n_turns == 59_837
     with pytest.raises(TraceError, match="Unknown trace"):
         find_trace("mine")
     assert not (tmp_path / "home").exists()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from pathlib import Path
 
 import numpy as np
@@ -281,15 +280,7 @@ def test_where_the_difficulty_comes_from_is_said(tmp_path: Path) -> None:
 def test_a_placed_trace_reads_back_to_identical_figures(
     tmp_path: Path, suffix: str, source: str
 ) -> None:
-    whole = builtin_trace(source)
-    rows = slice(0, int(whole.offsets[60]))  # the first 60 sessions
-    columns = ("new_prompt_tokens", "output_tokens", "history_tokens", "t_s", "difficulty")
-    trace = dataclasses.replace(
-        whole,
-        session_ids=whole.session_ids[:60],
-        offsets=whole.offsets[:61],
-        **{name: None if (c := getattr(whole, name)) is None else c[rows] for name in columns},
-    )
+    trace = builtin_trace(source).between(0, 60)
     scenario = Scenario(user_mix={"us-west2": 1, "europe-west2": 2, "europe-west9": 1})
     policies = ["carbonrouter", "faircarbon", "free-migration"]
     first = compare(scenario, policies, trace)

@@ -85,7 +85,7 @@ def test_the_fingerprint_hangs_on_every_figure_but_not_on_the_name(change: dict)
 
 @pytest.mark.parametrize(
     ("name", "sessions", "turns", "long"),
-    [("sharegpt", 9_440, 61_224, 278), ("claude-code", 676, 44_082, 406)],
+    [("sharegpt", 9_349, 59_837, 272), ("claude-code", 676, 44_082, 406)],
 )
 def test_built_in_traces_have_the_sizes_of_their_sources(
     name: str, sessions: int, turns: int, long: int

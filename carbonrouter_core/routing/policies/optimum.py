@@ -14,8 +14,11 @@ can only save. So the best label never gets worse, and the path found is at most
 programme gives. A label is dropped where another one on the same deployment has emitted no more
 and holds at least as much everywhere. The paths of the other policies (*seeds*) are charged too,
 and the best of all is taken, session by session. A second search then reckons in V with the
-copies along that path. The result is the best found, not proven to be the least; with a latency
-ceiling it is called so too.
+copies along that path. The result is the best found, not proven to be the least.
+
+Carbon is that of the true outputs. What a latency ceiling allows is judged by the predicted
+outputs, as for the policies that this bounds: with the true ones the sets would differ, and what
+is here could emit more than they do.
 """
 
 from __future__ import annotations
@@ -50,6 +53,8 @@ class Future(NamedTuple):
     history: np.ndarray
     prompt: np.ndarray
     output: np.ndarray
+    predicted_output: np.ndarray
+    """What the other policies expect of ``output``."""
     context: np.ndarray
     """h + p + o"""
     difficulty: np.ndarray
@@ -160,7 +165,9 @@ def least_to_go(fleet: Fleet, rules: Rules, future: Future, copies: Array) -> tu
                 cached[:] = copies[i]
                 if x >= 0:
                     cached[x] = held[i]
-                price_feasible(fleet, rules, turn, cached, g_per_j, cold_g)
+                price_feasible(
+                    fleet, rules, turn, future.predicted_output[i], cached, g_per_j, cold_g
+                )
                 best = _least(cold_g, to_go[i + 1])
                 best_g = cold_g[best] + to_go[i + 1, best]
                 if x < 0:
@@ -216,7 +223,9 @@ def path_g(fleet: Fleet, rules: Rules, future: Future, path: Array, copies: Arra
         if d < 0:
             return np.inf
         carbon_per_joule(fleet, future.intensity[i], g_per_j)
-        price_feasible(fleet, rules, _turn(future, i), cached, g_per_j, carbon_g)
+        price_feasible(
+            fleet, rules, _turn(future, i), future.predicted_output[i], cached, g_per_j, carbon_g
+        )
         total_g += carbon_g[d]
         kv_cache.end_turn(cached, last_s, d, future.context[i], start_s, rules.copies_all)
     return total_g
@@ -245,7 +254,9 @@ def search(fleet: Fleet, rules: Rules, future: Future, to_go: Array) -> Array:
         turn = _turn(future, i)
         carbon_per_joule(fleet, future.intensity[i], g_per_j)
         for k in range(labels):
-            price_feasible(fleet, rules, turn, cached[k], g_per_j, carbon_g[k])
+            price_feasible(
+                fleet, rules, turn, future.predicted_output[i], cached[k], g_per_j, carbon_g[k]
+            )
         _compare_labels(cached, last_s, labels, lacks)
         n_new = 0
         for k in range(labels):

@@ -21,7 +21,7 @@ from carbonrouter_core.cli.options import (
 from carbonrouter_core.cli.output import saving_text
 from carbonrouter_core.errors import InputError
 from carbonrouter_core.results.comparison import Comparison, Interval, compare
-from carbonrouter_core.routing.policies import BASELINE, FULL_PROMPT, PUBLISHED, ROUTER
+from carbonrouter_core.routing.policies import BASELINE, FULL_PROMPT
 from carbonrouter_core.scenario import PRESETS
 from carbonrouter_core.studies.headline import OURS
 from carbonrouter_core.traces.builtin import BUILTIN_TRACES

@@ -13,8 +13,9 @@ from typing import Any
 from carbonrouter_core.cli.options import add_command, add_executor_options, add_json_option
 from carbonrouter_core.cli.output import print_json, progress_line
 from carbonrouter_core.replay.executors import open_executor
+from carbonrouter_core.routing.policies import SIMPLE
 from carbonrouter_core.scenario import Scenario
-from carbonrouter_core.studies.cells import FLOORS, SIMPLE, Cell, cells
+from carbonrouter_core.studies.cells import FLOORS, Cell, cells
 from carbonrouter_core.studies.headline import OURS
 
 

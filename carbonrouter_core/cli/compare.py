@@ -198,7 +198,9 @@ def _optimum_line(comparison: Compared, chosen: Sequence[str]) -> str:
     text = f"{OPTIMUM}: {comparison.optimum_label.lower()}"
     if not comparison.optimum_is_exact:
         text += ", not proven to be the least"
-        text += "" if scenario.latency_ceiling_ms else f"; {BOUND} is the lower bound"
+        text += f"; {BOUND} is the lower bound"
+        text += ", and ignores the latency ceiling" if scenario.latency_ceiling_ms else ""
+        text += ", with embodied carbon counted" if scenario.embodied else ""
     if not gaps_closed:
         return text
     return f"{text}. Of the way there from {BASELINE}: {', '.join(gaps_closed)}."

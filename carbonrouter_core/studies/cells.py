@@ -7,6 +7,7 @@ from concurrent.futures import Executor
 from dataclasses import dataclass
 
 from carbonrouter_core.errors import CarbonRouterError
+from carbonrouter_core.routing.policies import SIMPLE
 from carbonrouter_core.scenario import PRESETS, Scenario
 from carbonrouter_core.studies.headline import OURS
 from carbonrouter_core.studies.inputs import Point
@@ -14,8 +15,6 @@ from carbonrouter_core.studies.sweep import Question, run_points
 from carbonrouter_core.traces.builtin import BUILTIN_TRACES
 
 FLOORS = (0.5, 0.55, 0.6, 0.65, 0.7, 0.75, 0.8)
-SIMPLE = ("faircarbon", "sticky", "cleanest-region", "nearest-region", "largest-model")
-"""What any operator could do instead."""
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,13 @@ from datetime import date, timedelta
 import numpy as np
 
 from carbonrouter_core.errors import CarbonRouterError, InputError
+from carbonrouter_core.routing.policies import (
+    BASELINE,
+    CLEANEST_REGION,
+    FULL_PROMPT,
+    PUBLISHED,
+    ROUTER,
+)
 from carbonrouter_core.scenario import PRESETS, Scenario
 from carbonrouter_core.studies.inputs import Point
 from carbonrouter_core.studies.sweep import Question, run_points
@@ -29,8 +36,8 @@ MAX_DRAWS = 1_000
 DRAW_SEED = 0
 """Seed of the dates and seeds themselves."""
 
-OURS = ("carbonrouter", "carbonrouter-lookahead")
-OTHERS = ("faircarbon", "faircarbon-full-prompt", "cleanest-region")
+OURS = (PUBLISHED, ROUTER)
+OTHERS = (BASELINE, FULL_PROMPT, CLEANEST_REGION)
 """What the two are held against."""
 AVERAGE = "average"
 """Stands for the mean of the data sets, in place of the name of one."""

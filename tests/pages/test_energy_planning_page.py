@@ -106,7 +106,7 @@ def test_the_figures_are_those_of_the_command_line(open_page: OpenPage, planned:
 def test_a_newcomer_sees_the_volume_of_the_traffic(open_page: OpenPage) -> None:
     app = open_page()
     assert app.number_input(key="plan-volume-sharegpt-14").value == 9349 / 14
-    assert "At 674 conversations a day" in words(app)
+    assert "At 668 conversations a day" in words(app)
     assert app.get("download_button")
 
 

@@ -226,8 +226,8 @@ def test_a_conversation_is_found_by_its_id(open_page: Callable[..., AppTest]) ->
     app.selectbox(key="replay-by").set_value(conversations.BY_ID).run()
     assert app.text_input(key="replay-id").value == "336", "the one that was shown"
 
-    app.text_input(key="replay-id").set_value("2748").run()
-    assert sent(app)[0]["key"] == "sharegpt/2748"
+    app.text_input(key="replay-id").set_value("337").run()
+    assert sent(app)[0]["key"] == "sharegpt/337"
 
     app.text_input(key="replay-id").set_value("<b>nobody").run()
     assert "No conversation to replay" in problem(app) and "nobody" in problem(app)

@@ -202,7 +202,7 @@ def test_inputs_that_differ_from_the_preset_are_marked(large: str, small: str) -
     said = words(large)
     assert "changes from preset" in said
     assert "length of the window 120 d changed" in said
-    assert "With a latency ceiling Free migration (bound) is no bound." in said
+    assert "finding its history cached wherever it goes and no latency ceiling, emits" in said
     assert "turns fit in no model" in said
     assert "Policies know: the present intensity is known" in words(small)
 

@@ -280,6 +280,9 @@ STICKY = "sticky"
 CLEANEST_REGION = "cleanest-region"
 """The policy that depends most on what is known of carbon intensity."""
 
+SIMPLE = (BASELINE, STICKY, CLEANEST_REGION, "nearest-region", "largest-model")
+"""What any operator could do instead of our policies."""
+
 OPTIMUM = "hindsight-optimum"
 """The policy that says how much could have been saved."""
 

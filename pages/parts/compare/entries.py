@@ -57,8 +57,8 @@ class Entry:
     results: Results
 
     @property
-    def bound(self) -> bool:
-        """Whether it is a bound: no router can know the future or move for free."""
+    def out_of_reach(self) -> bool:
+        """Whether no router can do it: it knows the future, or moves at no cost."""
         policy = core.POLICIES[self.policy_id]
         return policy.knows_future or policy.free_history
 
@@ -166,12 +166,12 @@ def _grams(entry: Entry, grams: float, per_turns: bool) -> float:
 
 
 def front(entries: Sequence[Entry]) -> list[bool]:
-    """Which entries no other beats on carbon, latency and quality at once; bounds do not count."""
+    """Which entries no other beats on carbon, latency and quality at once; what no router can do does not count."""
     scale = Scale.of(entries)
     costs = np.array(
         [
             [np.nan] * 3
-            if entry.bound
+            if entry.out_of_reach
             else [
                 scale.grams(entry, entry.results.figures["carbon_g"]),
                 entry.results.figures["latency_ms_mean"],

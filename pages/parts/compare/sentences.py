@@ -28,7 +28,7 @@ JAIN = (
 
 def verdict(others: Sequence[Entry], reference: Entry, scale: Scale) -> None:
     """Who emits least, against the reference, and what it costs in latency and quality."""
-    reachable = [entry for entry in others if not entry.bound] or list(others)
+    reachable = [entry for entry in others if not entry.out_of_reach] or list(others)
     best = min(reachable, key=lambda entry: scale.grams(entry, entry.results.figures["carbon_g"]))
     st.html(
         f'<div class="cr-verdict"><p class="cr-answer">{sentence(best, reference)}</p>'
@@ -103,8 +103,8 @@ def front(compared: Sequence[Entry], on_front: Sequence[bool]) -> str:
         f"<b>{fmt.joined(names)}</b> {verb} on the Pareto front: no other is at least as good on "
         "carbon, latency and quality and better on one of them."
     )
-    if any(entry.bound for entry in compared):
+    if any(entry.out_of_reach for entry in compared):
         text += (
-            " Policies that know the future or move at no cost are bounds and do not count here."
+            " Policies that know the future or move at no cost do not count here: no router can."
         )
     return text

@@ -69,7 +69,7 @@ def figures(
     columns = _columns(scale)
     rows = []
     for entry, on in zip(shown, on_front, strict=True):
-        mark = " <small>a bound: no router can do this</small>" if entry.bound else ""
+        mark = " <small>no router can do this</small>" if entry.out_of_reach else ""
         mark = " <small>on the front</small>" if on else mark
         if entry is reference:
             mark += " <small>the reference</small>"

@@ -166,7 +166,10 @@ def _grams(entry: Entry, grams: float, per_turns: bool) -> float:
 
 
 def front(entries: Sequence[Entry]) -> list[bool]:
-    """Which entries no other beats on carbon, latency and quality at once; what no router can do does not count."""
+    """Which entries no other beats on carbon, latency and quality at once.
+
+    What no router can do does not count.
+    """
     scale = Scale.of(entries)
     costs = np.array(
         [

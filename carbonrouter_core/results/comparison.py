@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -37,6 +37,8 @@ BOOTSTRAP_RESAMPLES = 1000
 BOOTSTRAP_SEED = 20240513
 BOOTSTRAP_CHUNK = 2**20
 """Draws held in memory at a time."""
+BOOTSTRAP_KEPT_BYTES = 2**25
+"""Draws of so many sessions are kept for the next policy; a byte for each session and resample."""
 
 BLOCK_ROWS = 2**16
 """Turns of which intermediate results are in memory at a time, where the result is not."""
@@ -100,16 +102,36 @@ def bootstrap_saving(carbon_g: np.ndarray, baseline_g: np.ndarray) -> Interval:
     value = saving_percent(float(carbon_g.sum()), float(baseline_g.sum()))
     if value is None or n < 2:
         return Interval(value, None, None)
-    rng = np.random.default_rng(BOOTSTRAP_SEED)
-    chunk = max(1, min(BOOTSTRAP_RESAMPLES, BOOTSTRAP_CHUNK // n))
-    ratios: list[np.ndarray] = []
-    for first in range(0, BOOTSTRAP_RESAMPLES, chunk):
-        rows = min(chunk, BOOTSTRAP_RESAMPLES - first)
-        drawn = rng.integers(0, n, (rows, n), dtype=np.int32)
-        ours, theirs = carbon_g[drawn].sum(axis=1), baseline_g[drawn].sum(axis=1)
-        ratios.append(ours[theirs > 0] / theirs[theirs > 0])
-    low, high = np.percentile(100.0 * (1.0 - np.concatenate(ratios)), [2.5, 97.5])
+    both = np.stack([carbon_g, baseline_g], axis=1)
+    keep = BOOTSTRAP_RESAMPLES * n <= BOOTSTRAP_KEPT_BYTES
+    sums = [times.astype(np.float64) @ both for times in (_draws(n) if keep else _drawn(n))]
+    ours, theirs = np.concatenate(sums).T
+    ratios = ours[theirs > 0] / theirs[theirs > 0]
+    low, high = np.percentile(100.0 * (1.0 - ratios), [2.5, 97.5])
     return Interval(value, float(low), float(high))
+
+
+def _drawn(n: int) -> Iterator[np.ndarray]:
+    """How often each resample draws each of ``n`` sessions, in blocks of resamples.
+
+    A sum over a resample is then a product of matrices. Always the same draws, shape
+    (resamples, n).
+    """
+    rng = np.random.default_rng(BOOTSTRAP_SEED)
+    block = max(1, min(BOOTSTRAP_RESAMPLES, BOOTSTRAP_CHUNK // n))
+    for first in range(0, BOOTSTRAP_RESAMPLES, block):
+        rows = min(block, BOOTSTRAP_RESAMPLES - first)
+        drawn = rng.integers(0, n, (rows, n), dtype=np.int32)
+        cells = drawn + (np.arange(rows, dtype=np.int64) * n)[:, None]
+        times = np.bincount(cells.ravel(), minlength=rows * n).reshape(rows, n)
+        # A byte is enough: each session is drawn once on average, and at most n times.
+        yield times.astype(np.uint8)
+
+
+@lru_cache(maxsize=3)
+def _draws(n: int) -> tuple[np.ndarray, ...]:
+    """The same, kept: all policies of a comparison have the same number of sessions."""
+    return tuple(_drawn(n))
 
 
 class SideBySide:

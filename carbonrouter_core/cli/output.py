@@ -29,7 +29,7 @@ def interval_text(interval: Interval) -> str:
 
 
 def saving_text(saving: Interval) -> str:
-    """A saving with its interval, if it has one: "29.2 % (15.0 to 42.2)"."""
+    """A saving with its interval, if it has one: "21.3 % (15.4 to 28.0)"."""
     if saving.value_percent is None:
         return NOT_AVAILABLE
     interval = "" if saving.low_percent is None else f" ({interval_text(saving)})"

@@ -23,7 +23,7 @@ KV_CACHE_SENTENCE = (
 WHY_LOOKAHEAD = (
     "Look-ahead also weighs the turns likely to follow. The case for it as the default rests on "
     "coding agents: it saves 32.4 % there, the published rule 22.8 %. On chat they are close, "
-    "23.8 % and 21.3 %, well inside the interval, and the published rule has slightly "
+    "23.8 % and 21.3 %: their intervals overlap widely, and the published rule has slightly "
     "better quality and fewer moves (preset Paper, against FairCarbon, on the half of the sessions "
     "nothing was learned from)."
 )

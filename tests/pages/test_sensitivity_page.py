@@ -383,7 +383,7 @@ def test_all_sessions_are_asked_for_unless_the_trace_is_large(
 
 
 def test_a_sample_is_of_about_so_many_turns() -> None:
-    assert choice.sample_sessions(9440, 61_224) == 1200
+    assert choice.sample_sessions(9349, 59_837) == 1200
     assert choice.sample_sessions(676, 40_000) == 100
     assert choice.sample_sessions(50, 5_000) == 50
 

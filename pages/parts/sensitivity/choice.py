@@ -36,7 +36,7 @@ SAMPLE_TURNS = 8_000
 """About this many turns in a sample: all inputs at two values take a few seconds."""
 ALL_TURNS = 100_000
 """Traces of at most this many turns start with all sessions. A sample of the built-in chats can
-say 42 % where all of them say 31 %; all inputs at two values take half a minute at most."""
+say 42 % where all of them say 24 %; all inputs at two values take half a minute at most."""
 DRAWS = (50, 100, 200, 500)
 FIRST_SECOND = "quality_floor"
 KEY = "sensitivity"

@@ -5,7 +5,7 @@
 
 const SVG = "http://www.w3.org/2000/svg";
 const SIDES = ["a", "b"];
-const NARROW = "\u202f";
+const NARROW_SPACE = "\u202f";
 const PAGE_TURNS = 10; // turns that Page Up and Page Down go
 const SHORT_TABLE = 8; // candidates shown before all are asked for
 const THINNEST_PX = 2.2;

@@ -14,7 +14,8 @@ from carbonrouter_core.cli.options import (
 )
 from carbonrouter_core.cli.output import print_json, saving_text
 from carbonrouter_core.cli.own_catalog import catalog_from
-from carbonrouter_core.replay.as_served import has_served
+from carbonrouter_core.errors import InputError
+from carbonrouter_core.replay.as_served import NameMatch, NamesSaid, has_served, name_matches
 from carbonrouter_core.replay.run import run_as_served, run_policy
 from carbonrouter_core.replay.world import prepare
 from carbonrouter_core.results.comparison import Comparison
@@ -40,6 +41,14 @@ def add_to(commands: Any) -> None:
     )
     add_scenario_options(parser)
     parser.add_argument("--gpu", metavar="GPU", help="GPU type that served, if it was one type")
+    for kind in ("model", "region"):
+        parser.add_argument(
+            f"--{kind}-map",
+            metavar=f"NAME={kind.upper()}",
+            action="append",
+            default=[],
+            help=f"{kind} of the scenario that a name in the log stands for; shown as assumed",
+        )
     parser.add_argument(
         "--fit-idle", action="store_true", help="fit the cache lifetime to the cached tokens"
     )
@@ -54,7 +63,12 @@ def _observed(options: argparse.Namespace) -> None:
     out: dict[str, Any] = {"scenario": scenario.to_dict()}
     # if the trace reports neither, run_as_served raises the error
     if has_served(trace) or options.gpu or trace.cached_tokens_observed is None:
-        served = run_as_served(prepared, options.gpu)
+        said = NamesSaid(
+            _pairs("--model-map", options.model_map), _pairs("--region-map", options.region_map)
+        )
+        served = run_as_served(prepared, options.gpu, said)
+        matches = name_matches(prepared, said)
+        lines += ["names in the log:", *map(_match_line, matches)] if matches else []
         runs = {AS_SERVED.id: served, ROUTER: run_policy(prepared, ROUTER)}
         comparison = Comparison(prepared, runs)
         against = against_as_served(comparison, ROUTER)
@@ -68,6 +82,7 @@ def _observed(options: argparse.Namespace) -> None:
             lines.append(f"saving of CarbonRouter, 95 % interval: {saving_text(against.saving)}")
         lines += [f"note: {note}" for note in comparison.warnings]
         out["as_served"] = asdict(against) | {"notes": list(comparison.warnings)}
+        out["names"] = [asdict(match) for match in matches]
     check = can_check_cache(prepared.placed)
     if not check and trace.cached_tokens_observed is not None:
         note = (
@@ -91,3 +106,23 @@ def _observed(options: argparse.Namespace) -> None:
         print_json(out)
     else:
         print("\n".join(lines))
+
+
+def _pairs(option: str, assignments: list[str]) -> dict[str, str]:
+    """Names by what the user says they are; a name may have ``=`` in it."""
+    pairs = {}
+    for assignment in assignments:
+        name, equals, ours = assignment.rpartition("=")
+        if not equals or not name or not ours:
+            raise InputError(f"{option} {assignment!r} is no NAME=OURS.")
+        pairs[name] = ours
+    return pairs
+
+
+def _match_line(match: NameMatch) -> str:
+    taken = (
+        f"{match.ours}, {match.how}"
+        if match.ours
+        else (f"not in the scenario; say what it is: --{match.kind}-map {match.name}=...")
+    )
+    return f"  {match.kind} {match.name} ({match.turns:,} turns): {taken}"

@@ -106,6 +106,7 @@ class Replica:
     inter_token_ms: float
     extrapolated: bool
     basis: str
+    weight_bytes_per_param: float
 
 
 @dataclass(frozen=True)
@@ -356,6 +357,7 @@ def _replica(
         inter_token_ms=step_ms + read_ms,
         extrapolated=bool(batch < curve.batch[0]),
         basis=curve.basis_at(batch),
+        weight_bytes_per_param=model.weight_bytes_per_param,
     )
     prefill_j, prefill_ms = curve.prefill_j_per_token, curve.prefill_ms_per_token
     output_ms = replica.inter_token_ms / batch

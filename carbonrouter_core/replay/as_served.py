@@ -8,16 +8,16 @@ is taken, or one that the user names, and the results say so.
 
 from __future__ import annotations
 
-import re
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 import pandas as pd
 
 from carbonrouter_core.compiled import Array, jit
 from carbonrouter_core.errors import ScenarioError, TraceError
+from carbonrouter_core.fleet.cloud_names import match_model, match_region, model_name
 from carbonrouter_core.replay.charging import charge
 from carbonrouter_core.replay.decisions import UNSERVED, Decisions
 from carbonrouter_core.replay.world import Prepared
@@ -29,9 +29,32 @@ from carbonrouter_core.words.names import unknown
 LISTED_NAMES = 5
 """Names of models or regions listed in a sentence."""
 
-_DECORATION = re.compile(
-    r"[-_. ](instruct|it|chat|hf|fp8|fp16|bf16|awq|gptq|int4|int8|turbo|latest)(?![a-z0-9])"
-)
+
+@dataclass(frozen=True)
+class NamesSaid:
+    """What the user says that names in a log are: our model, our region, by the log's name.
+
+    A model that is another one, such as a closed model, may be mapped to the open one that comes
+    nearest: that is the user's assumption, and results say so.
+    """
+
+    models: Mapping[str, str] = field(default_factory=dict)
+    regions: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class NameMatch:
+    """What a name in a log is taken for.
+
+    ``kind``: model or region; ``turns``: with this name; ``ours``: empty where it is not in the
+    scenario; ``how``: why, in words.
+    """
+
+    kind: str
+    name: str
+    turns: int
+    ours: str
+    how: str
 
 
 def has_served(trace: Trace) -> bool:
@@ -55,14 +78,14 @@ class ServedPlan:
 
 
 def decisions_of_log(
-    prepared: Prepared, gpu: str | None = None
+    prepared: Prepared, gpu: str | None = None, said: NamesSaid | None = None
 ) -> tuple[Decisions, tuple[str, ...]]:
     """What the log says was decided, and what the reader must know of it, in sentences.
 
-    ``gpu``: the GPU type to take where possible. Raises :class:`TraceError` for a trace that
-    says nothing about it.
+    ``gpu``: the GPU type to take where possible; ``said``: what the user says that names are.
+    Raises :class:`TraceError` for a trace that says nothing about it.
     """
-    plan = served_plan(prepared, gpu)
+    plan = served_plan(prepared, gpu, said)
     placed, fleet, rules = prepared.placed, prepared.deployments.fleet, prepared.rules
     trace = placed.trace
     n = trace.n_turns
@@ -103,7 +126,9 @@ def decisions_of_log(
     return decisions, plan.notes
 
 
-def served_plan(prepared: Prepared, gpu: str | None = None) -> ServedPlan:
+def served_plan(
+    prepared: Prepared, gpu: str | None = None, said: NamesSaid | None = None
+) -> ServedPlan:
     """Which deployment of the scenario served each turn, by the log's names."""
     trace, deployments = prepared.placed.trace, prepared.deployments
     if trace.served_model is None:
@@ -118,14 +143,15 @@ def served_plan(prepared: Prepared, gpu: str | None = None) -> ServedPlan:
     if gpu is not None and gpu not in gpus:
         raise ScenarioError(unknown("GPU type of the scenario", gpu, gpus))
     notes: list[str] = []
-    model = _matched(trace.served_model or (), {_plain(name): i for i, name in enumerate(models)})
+    matches = name_matches(prepared, said)
+    model = _numbers(trace.served_model, _taken(matches, "model"), models)
     if trace.served_region is None and len(regions) == 1:
         region = np.zeros(trace.n_turns, np.int64)
         notes.append(f"As served: the log names no region; {regions[0]} is taken.")
     else:
         named = trace.served_region or (None,) * trace.n_turns
-        cities = {region.city.casefold(): i for i, region in enumerate(deployments.regions)}
-        region = _matched(named, cities | {name.casefold(): i for i, name in enumerate(regions)})
+        region = _numbers(named, _taken(matches, "region"), regions)
+    notes += _match_notes(prepared, matches, said or NamesSaid())
     missing = (model < 0) | (region < 0)
     plan = np.full(trace.n_turns, UNSERVED)
     taken: list[str] = []
@@ -163,19 +189,94 @@ def served_plan(prepared: Prepared, gpu: str | None = None) -> ServedPlan:
     return ServedPlan(plan, tuple(notes))
 
 
-def _plain(model: str) -> str:
-    """A model's name without owner, spelling and decoration: ``llama-3.1-8b``."""
-    name = model.casefold().rsplit("/", 1)[-1].replace("_", "-").removeprefix("meta-")
-    while (shorter := _DECORATION.sub("", name)) != name:
-        name = shorter
-    return name
+def name_matches(prepared: Prepared, said: NamesSaid | None = None) -> tuple[NameMatch, ...]:
+    """What each name of a model or region in the log is taken for, the most frequent first.
+
+    Raises
+    ------
+    ScenarioError
+        If the user maps a name to a model or region that is not in the scenario, or maps a name
+        that the log does not have.
+    """
+    said = said or NamesSaid()
+    trace, deployments = prepared.placed.trace, prepared.deployments
+    models = list(dict.fromkeys(replica.model for replica in deployments.replicas))
+    regions = {region.region: region for region in deployments.regions}
+    named_models = Counter(name for name in trace.served_model or () if name)
+    named_regions = Counter(name for name in trace.served_region or () if name)
+    for kind, mapping, named, ours in (
+        ("model", said.models, named_models, models),
+        ("region", said.regions, named_regions, list(regions)),
+    ):
+        for name, target in mapping.items():
+            if target not in ours:
+                raise ScenarioError(unknown(f"{kind} of the scenario", target, ours))
+            if name not in named:
+                raise ScenarioError(unknown(f"{kind} of the log", name, list(named)))
+    matches = []
+    for name, turns in named_models.most_common():
+        if name in said.models:
+            matches.append(NameMatch("model", name, turns, said.models[name], "you say so"))
+            continue
+        model = match_model(name, models)
+        matches.append(NameMatch("model", name, turns, model or "", "by its name" if model else ""))
+    for name, turns in named_regions.most_common():
+        if name in said.regions:
+            matches.append(NameMatch("region", name, turns, said.regions[name], "you say so"))
+            continue
+        match = match_region(name, regions.values())
+        how = "" if match is None else "by its name"
+        if match is not None and match.cloud is not None:
+            cloud = match.cloud
+            how = f"{cloud.provider}'s region in {cloud.city}, on the same grid ({cloud.zone})"
+        matches.append(NameMatch("region", name, turns, match.region.region if match else "", how))
+    return tuple(matches)
 
 
-def _matched(named: Sequence[str | None], known: dict[str, int]) -> np.ndarray:
-    """Number of each name in ``known``, -1 where it is not there."""
+def _taken(matches: Sequence[NameMatch], kind: str) -> dict[str, str]:
+    return {match.name: match.ours for match in matches if match.kind == kind and match.ours}
+
+
+def _numbers(
+    named: Sequence[str | None], taken: Mapping[str, str], ours: Sequence[str]
+) -> np.ndarray:
+    """Number of what each name is taken for in ``ours``, -1 where it is none."""
     codes, names = pd.factorize(np.asarray(named, dtype=object))
-    numbers = [known.get(str(n).casefold(), known.get(_plain(str(n)), -1)) for n in names]
+    numbers = [ours.index(taken[name]) if name in taken else -1 for name in names]
     return np.where(codes >= 0, np.array([*numbers, -1])[codes], -1)
+
+
+def _match_notes(prepared: Prepared, matches: Sequence[NameMatch], said: NamesSaid) -> list[str]:
+    """What the reader must know of the names: which are ours, by whom, and which precision."""
+    notes = []
+    renamed = [
+        f"{match.name} is {match.ours}" + (f" ({match.how})" if match.kind == "region" else "")
+        for match in matches
+        if match.ours and match.name != match.ours and match.how != "you say so"
+    ]
+    if renamed:
+        notes.append(f"As served: names in the log are taken so: {'; '.join(renamed[:12])}.")
+    assumed = [f"{match.name} as {match.ours}" for match in matches if match.how == "you say so"]
+    if assumed:
+        notes.append(
+            f"As served: {', '.join(assumed)}: your assumption. Carbon and quality are those of "
+            "ours, not measured on what the log names."
+        )
+    models = {
+        replica.model: replica.weight_bytes_per_param for replica in prepared.deployments.replicas
+    }
+    for match in matches:
+        if match.kind != "model" or not match.ours or match.name in said.models:
+            continue
+        logged = model_name(match.name)
+        charged = models[match.ours]
+        if logged.bytes_per_param is not None and logged.bytes_per_param < charged:
+            precision = {2.0: "bf16", 1.0: "fp8"}.get(charged, f"{charged:g} bytes a weight")
+            notes.append(
+                f"As served: {match.name} is quantised ({logged.precision}), but is charged as "
+                f"{precision}, for which energy was measured; it likely needs less."
+            )
+    return notes
 
 
 def _missing_note(trace: Trace, missing: np.ndarray, model: np.ndarray, region: np.ndarray) -> str:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from carbonrouter_core.progress import Progress, nobody_listens, part_of
-from carbonrouter_core.replay.as_served import decisions_of_log
+from carbonrouter_core.replay.as_served import NamesSaid, decisions_of_log
 from carbonrouter_core.replay.charging import Charges, charge
 from carbonrouter_core.replay.decisions import Decisions, replay
 from carbonrouter_core.replay.world import Prepared
@@ -79,13 +79,14 @@ def run_policy(prepared: Prepared, policy_id: str, progress: Progress = nobody_l
     return _charged(prepared, chosen, decisions)
 
 
-def run_as_served(prepared: Prepared, gpu: str | None = None) -> Run:
+def run_as_served(prepared: Prepared, gpu: str | None = None, said: NamesSaid | None = None) -> Run:
     """Charge what the log says was served where.
 
-    ``gpu``: the GPU type to take where possible. Raises :class:`~.errors.TraceError` for a trace
+    ``gpu``: the GPU type to take where possible; ``said``: what the user says that names in the
+    log are. Raises :class:`~.errors.TraceError` for a trace
     that does not say how it was served.
     """
-    decisions, notes = decisions_of_log(prepared, gpu)
+    decisions, notes = decisions_of_log(prepared, gpu, said)
     return _charged(prepared, AS_SERVED, decisions, notes)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -117,6 +118,27 @@ def test_a_trace_with_dates_brings_its_window(
     assert "Cache model against the log" in words(app)
     app.run()  # whatever is clicked next
     assert "your own routing emitted" in words(app)
+
+
+def test_a_name_in_a_log_can_be_said_to_be_one_of_ours(open_page: Callable[[], AppTest]) -> None:
+    records = [
+        {"created": 1716200000 + 60 * turn, "model": model, "region": "uksouth",
+         "session_id": model, "usage": {"prompt_tokens": 500, "completion_tokens": 10}}
+        for turn, model in enumerate(("llama3.1:8b", "gpt-4o"))
+    ]  # fmt: skip
+    app = bring(open_page(), "".join(json.dumps(record) + "\n" for record in records), "u.jsonl")
+    click(app, "trace-use")
+    click(app, "trace-observed")
+    table = next(one.value for one in app.dataframe if "Taken for" in one.value)
+    taken = table.set_index("In the log")["Taken for"].to_dict()
+    assert taken["llama3.1:8b"] == "Llama-3.1-8B"
+    assert (taken["uksouth"], taken["gpt-4o"]) == ("europe-west2", "not in the scenario")
+    assert "On 1 of 2 sessions" in words(app)
+    app.selectbox(key="observed-model-gpt-4o").set_value("Llama-3.3-70B")
+    next(button for button in app.button if button.label == "Take them so").click().run()
+    assert not app.exception
+    assert "On 2 of 2 sessions" in words(app)
+    assert "gpt-4o as Llama-3.3-70B: your assumption" in words(app)
 
 
 def test_how_a_log_counts_can_be_chosen_and_doubts_come_first(

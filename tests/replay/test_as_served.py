@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from carbonrouter_core import Scenario, ScenarioError, TraceError, compare, prepare, run_policy
+from carbonrouter_core.replay.as_served import NamesSaid, name_matches
 from carbonrouter_core.replay.run import run_as_served
 from carbonrouter_core.results.observed import (
     IDLE_GRID_S,
@@ -200,3 +201,45 @@ def test_the_cache_lifetime_is_found_again(tmp_path: Path, idle_s: float) -> Non
     step = IDLE_GRID_S[1] / IDLE_GRID_S[0]
     assert fit.lowest_idle_s / step**1.5 <= idle_s <= fit.highest_idle_s * step**1.5
     assert fit.best.agree_share > 0.95
+
+
+def test_names_of_gateways_are_matched_mapped_and_said(tmp_path: Path) -> None:
+    trace = log(
+        tmp_path,
+        {"prompt": 500, "model": "llama3.1:8b-instruct-q4_K_M", "region": "uksouth"},
+        {"prompt": 700, "at": 60, "model": "meta.llama3-3-70b-instruct-v1:0"}
+        | {"region": "eu-central-1b"},
+        {"prompt": 900, "at": 120, "model": "gpt-4o", "region": "our-cellar"},
+    )
+    prepared = prepare(SCENARIO, trace)
+    run = run_as_served(prepared)
+    assert (run.decisions.deployment >= 0).tolist() == [True, True, False]
+    notes = " ".join(run.notes)
+    assert "uksouth is europe-west2 (Azure's region in London, on the same grid (GB))" in notes
+    assert "is quantised (q4), but is charged as bf16" in notes
+    assert "your assumption" not in notes
+    said = NamesSaid({"gpt-4o": "Llama-3.3-70B"}, {"our-cellar": "europe-west2"})
+    run = run_as_served(prepared, said=said)
+    where = prepared.deployments.to_frame().iloc[run.decisions.deployment]
+    assert where["model"].tolist() == ["Llama-3.1-8B", "Llama-3.3-70B", "Llama-3.3-70B"]
+    assert where["city"].tolist() == ["London", "Frankfurt", "London"]
+    assert "gpt-4o as Llama-3.3-70B, our-cellar as europe-west2: your assumption" in " ".join(
+        run.notes
+    )
+    matches = {match.name: match for match in name_matches(prepared, said)}
+    assert matches["gpt-4o"].how == "you say so"
+    assert matches["uksouth"].turns == 1
+
+
+@pytest.mark.parametrize(
+    ("said", "message"),
+    [
+        (NamesSaid({"gpt-4o": "Llama-9"}), "Llama-9"),
+        (NamesSaid({"gpt-5": "Llama-3.1-8B"}), "gpt-5"),
+        (NamesSaid(regions={"our-cellar": "europe-north1"}), "europe-north1"),
+    ],
+)
+def test_a_name_mapped_to_nothing_is_refused(tmp_path: Path, said: NamesSaid, message: str) -> None:
+    trace = log(tmp_path, {"prompt": 500, "model": "gpt-4o", "region": "our-cellar"})
+    with pytest.raises(ScenarioError, match=message):
+        run_as_served(prepare(SCENARIO, trace), said=said)

@@ -16,7 +16,8 @@ import streamlit as st
 
 import carbonrouter_core as core
 from carbonrouter_core.progress import Progress
-from carbonrouter_core.replay.as_served import has_served
+from carbonrouter_core.replay.as_served import NameMatch, NamesSaid, has_served, name_matches
+from carbonrouter_core.replay.run import run_as_served
 from carbonrouter_core.results.comparison import LENGTH_BUCKETS
 from carbonrouter_core.results.observed import (
     Against,
@@ -37,6 +38,7 @@ from carbonrouter_core.traces.plausible import UNITS_S
 from carbonrouter_core.traces.report import TraceReport
 from carbonrouter_core.traces.schema import LONG_SESSION_TURNS
 from carbonrouter_core.words import figures as fmt
+from pages.parts.traffic_data import names
 from pages.shared import cache, controls, findings, jobs, page, stored
 from pages.shared.markdown import plain
 
@@ -273,32 +275,44 @@ class Observed:
     notes: tuple[str, ...]
     error: CacheError | None
     fit: IdleFit | None
+    matches: tuple[NameMatch, ...] = ()
 
 
 @st.cache_resource(max_entries=8, show_spinner=False)
-def _observe(scenario_key: str, _scenario: core.Scenario, _progress: Progress) -> Observed:
+def _observe(
+    scenario_key: str,
+    said_key: str,
+    _scenario: core.Scenario,
+    _said: NamesSaid,
+    _progress: Progress,
+) -> Observed:
     prepared = core.prepare(_scenario)
     trace = prepared.placed.trace
     against: Against | None = None
     notes: tuple[str, ...] = ()
+    matches: tuple[NameMatch, ...] = ()
     if has_served(trace):
+        _said = names.in_log(_said, trace)
+        matches = name_matches(prepared, _said)
         runs = {
-            AS_SERVED.id: core.run_policy(prepared, AS_SERVED.id),
+            AS_SERVED.id: run_as_served(prepared, said=_said),
             ROUTER: core.run_policy(prepared, ROUTER, _progress),
         }
         against = against_as_served(core.Comparison(prepared, runs), ROUTER)
         notes = runs[AS_SERVED.id].notes
     if not can_check_cache(prepared.placed):
-        return Observed(against, notes, None, None)
+        return Observed(against, notes, None, None, matches)
     error = cache_error(prepared.placed, _scenario.idle_s, _scenario.copies)
-    return Observed(against, notes, error, fit_idle_s(prepared.placed))
+    return Observed(against, notes, error, fit_idle_s(prepared.placed), matches)
 
 
 def show_observed(scenario: core.Scenario) -> None:
     """What the log's own routing emitted against CarbonRouter, and the cache model's error."""
     key = cache.key_of(scenario)
-    work = partial(_observe, key, scenario)
-    observed = jobs.wait(("observed", key), "Replaying the log", work)
+    said = names.said(scenario)
+    said_key = repr((sorted(said.models.items()), sorted(said.regions.items())))
+    work = partial(_observe, key, said_key, scenario, said)
+    observed = jobs.wait(("observed", key, said_key), "Replaying the log", work)
     if observed.against is not None:
         against = observed.against
         mass = fmt.Mass.for_largest(against.as_served_g)
@@ -314,6 +328,7 @@ def show_observed(scenario: core.Scenario) -> None:
                 f" (95 % interval {fmt.between(*against.saving[1:])})."
             )
         page.note(*(plain_html(note) for note in observed.notes))
+        names.ask(observed.matches, scenario)
         page.note("Page Session replay shows it turn by turn: choose As served there.")
     if observed.against is None and observed.error is None:
         st.markdown(

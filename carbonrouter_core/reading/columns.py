@@ -30,6 +30,7 @@ from carbonrouter_core.progress import Progress
 from carbonrouter_core.reading.ahead import chunks_ahead, parts_ahead
 from carbonrouter_core.reading.files import Source, loads, values_of, whole_text
 from carbonrouter_core.reading.findings import Findings
+from carbonrouter_core.reading.json_keys import KeyFinder
 from carbonrouter_core.reading.times import LocalTimes
 
 FIRST_TIME_S, LAST_TIME_S = 946_684_800.0, 4_102_444_800.0
@@ -234,10 +235,16 @@ def _json(
     source: Source, wanted: Sequence[Wanted], findings: Findings, progress: Progress
 ) -> Iterator[pa.Table]:
     schema, paths = _json_schema(source.samples, wanted)
+    keys = KeyFinder(list(_names_in(schema)))
 
     def read(part: tuple[int, bytes], own: Findings) -> pa.Table:
         first, chunk = part
-        table = _json_fast(schema, paths, wanted, chunk, first)
+        present = keys.found(chunk)
+        there = {
+            name: [path for path in some if present.issuperset(_steps(schema, path))]
+            for name, some in paths.items()
+        }
+        table = _json_fast(_with_keys(schema, present), there, wanted, chunk, first)
         if table is None:
             rows = _Rows(source, wanted, own)
             for line, record in values_of(first, chunk, partial(own.unreadable, source)):
@@ -287,6 +294,36 @@ def _json_schema(
         ]
 
     return pa.schema(fields(tree)), paths
+
+
+def _names_in(fields: Iterable[pa.Field]) -> Iterator[str]:
+    """The names of fields, and of the fields within them."""
+    for field in fields:
+        yield field.name
+        if pa.types.is_struct(field.type):
+            yield from _names_in(field.type)
+
+
+def _steps(schema: pa.Schema, path: str) -> list[str]:
+    """The names on the way to ``path``, which may be the name of a column as it is."""
+    return [path] if path in schema.names else path.split(".")
+
+
+def _with_keys(schema: pa.Schema, keys: frozenset[str]) -> pa.Schema:
+    """The fields of ``schema`` of which all names are among ``keys``; at least one field."""
+
+    def those(fields: Iterable[pa.Field]) -> list[pa.Field]:
+        some = []
+        for field in fields:
+            if field.name not in keys:
+                continue
+            if not pa.types.is_struct(field.type):
+                some.append(field)
+            elif inner := those(field.type):
+                some.append(pa.field(field.name, pa.struct(inner)))
+        return some
+
+    return pa.schema(those(schema) or list(schema)[:1])
 
 
 def _is_below_a_value(samples: Sequence[dict[str, Any]], path: str) -> bool:

@@ -12,7 +12,7 @@ from streamlit.delta_generator import DeltaGenerator
 import carbonrouter_core as core
 from carbonrouter_core.routing.policies import BOUND
 from carbonrouter_core.words import figures as fmt
-from pages.parts.overview import faircarbon, kpis, newcomers, site_maps
+from pages.parts.overview import faircarbon, kpis, newcomers, simple, site_maps
 from pages.shared import answer, cache, charts, jobs, page
 
 REDRAW_S = 1.0
@@ -31,6 +31,7 @@ def draw(shown: page.Page) -> None:
         page.note(newcomers.LEAD)
     savings = (figures.saving, figures.saving_long, figures.saving_test)
     st.html(answer.hero_html(*savings, summary, router, figures.unmet))
+    beaten = st.empty()
     st.html(kpis.html(kpis.key_figures(summary, figures.saving, router)))
     below = cache.details(shown.scenario, router)
     left, right = st.container(key="overview-body").columns([3, 2], gap="medium")
@@ -57,7 +58,7 @@ def draw(shown: page.Page) -> None:
         faircarbon.draw(shown, figures)
     # Last, since it takes longest: what is above stands on the page meanwhile.
     with page.guard():
-        draw_other_policies(shown, summary, below, mass, bars, waiting, gap)
+        draw_other_policies(shown, summary, below, mass, beaten, bars, waiting, gap)
 
 
 def draw_other_policies(
@@ -65,6 +66,7 @@ def draw_other_policies(
     summary: pd.DataFrame,
     below: cache.Details,
     mass: fmt.Mass,
+    beaten: DeltaGenerator,
     bars: DeltaGenerator,
     waiting: DeltaGenerator,
     gap: DeltaGenerator,
@@ -95,6 +97,7 @@ def draw_other_policies(
     with gap.container():
         jobs.offer_again(stopped)
         carbon_g = answer.minimised_g(rows, shown.scenario)
+        simple.draw(shown, rows, mass, beaten)
         if not {core.OPTIMUM, BOUND} <= set(carbon_g.index):
             return
         closed = charts.gap_closed(

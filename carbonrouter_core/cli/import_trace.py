@@ -14,10 +14,12 @@ from carbonrouter_core.cli.options import (
     trace_options_from,
 )
 from carbonrouter_core.cli.output import progress_line
+from carbonrouter_core.store.find_trace import find_trace
 from carbonrouter_core.store.mappings import save_mapping
 from carbonrouter_core.store.store import open_store
 from carbonrouter_core.traces.importers.mapped import MAPPED
 from carbonrouter_core.traces.staging import stage
+from carbonrouter_core.words import notes
 
 
 def add_to(kinds: Any) -> None:
@@ -62,4 +64,6 @@ def _import(options: argparse.Namespace) -> None:
         print(
             f"the columns are kept as {mapping.name}; for the next file: --mapping {mapping.name}"
         )
+    if copies := find_trace(stored.name).copies:
+        print(notes.copies(copies))
     print(f"stored as {stored.name}: use --trace {stored.name}")

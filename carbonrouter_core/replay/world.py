@@ -31,6 +31,7 @@ from carbonrouter_core.store.sites import load_catalog
 from carbonrouter_core.traces.placement import PlacedTrace, place
 from carbonrouter_core.traces.schema import Trace
 from carbonrouter_core.traces.training import Training, learn, training_sessions
+from carbonrouter_core.words import notes
 from carbonrouter_core.words.names import unknown
 
 RULE_FIELDS = ("copies", "idle_s", "quality_floor", "gate_threshold")
@@ -233,7 +234,9 @@ class Prepared:
     def warnings(self) -> tuple[str, ...]:
         """What the reader of the results should know."""
         own = (self.training.note,) if self.training.note else ()
-        return self.deployments.warnings + self.intensity_notes + own
+        copies = self.placed.trace.copies
+        left_out = (notes.copies(copies),) if copies else ()
+        return self.deployments.warnings + self.intensity_notes + own + left_out
 
 
 @dataclass(frozen=True)

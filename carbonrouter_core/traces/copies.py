@@ -68,4 +68,7 @@ def without_copies(trace: Trace, first_opening: np.ndarray, first_whole: np.ndar
     """
     grouped = replace(trace, training=trace.in_training[first_opening])
     original = first_whole == np.arange(trace.n_sessions)
-    return grouped if original.all() else grouped.subset(original)
+    if original.all():
+        return grouped
+    left_out = int((~original).sum())
+    return replace(grouped.subset(original), copies=trace.copies + left_out)

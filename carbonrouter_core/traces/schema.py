@@ -100,6 +100,8 @@ class Trace:
     training
         Which sessions are the training half, bool, shape (sessions,). None: each by its own id;
         ``traces/copies.py`` sets it, so that what opens alike stands in one half.
+    copies
+        How many sessions were left out as copies of others (``traces/copies.py``).
     """
 
     name: str
@@ -117,6 +119,7 @@ class Trace:
     served_model: Sequence[str | None] | None = None
     served_region: Sequence[str | None] | None = None
     training: np.ndarray | None = None
+    copies: int = 0
     difficulty_source: str = "as the trace gives it"
 
     @property

@@ -25,6 +25,15 @@ def unserved(turns: int, all_turns: int) -> str:
     )
 
 
+def copies(sessions: int) -> str:
+    """Sessions of a trace that were left out as copies of others."""
+    verb = "is a copy of another one and is" if sessions == 1 else "are copies of others and are"
+    return (
+        f"{fmt.number(sessions)} of the conversations {verb} left out: equal token counts in every "
+        "turn, three turns or more."
+    )
+
+
 def below_floor(turns: int, all_turns: int, quality_floor: float) -> str:
     """Turns whose predicted quality is below the scenario's floor."""
     return (

@@ -207,6 +207,23 @@ def test_the_reason_for_the_default_is_that_of_the_figures(
             assert f"{saving.value_percent:.1f} %" in told, (trace, router)
 
 
+def test_a_simple_policy_that_emits_less_is_named(open_app: Callable[..., AppTest]) -> None:
+    """Agents at a high quality floor: the published rule loses to staying where one is."""
+    app = open_app(Scenario(trace="claude-code", quality_floor=0.8))
+    choose(app, PUBLISHED)
+    (said,) = [block.value for block in app.warning if "In this scenario" in block.value]
+    assert "Sticky (" in said and "emit less than CarbonRouter, published rule (" in said
+    run = compare(app.session_state["scenario"], (PUBLISHED, "sticky", "largest-model"))
+    assert run.figures("sticky")["carbon_g"] < run.figures(PUBLISHED)["carbon_g"]
+    assert ("Largest model" in said) == (
+        run.figures("largest-model")["carbon_g"] < run.figures(PUBLISHED)["carbon_g"]
+    )
+
+
+def test_no_simple_policy_is_named_where_none_emits_less(open_app: Callable[..., AppTest]) -> None:
+    assert not [block for block in open_app().warning if "In this scenario" in block.value]
+
+
 def test_the_gate_threshold_moves_the_published_rule(open_app: Callable[..., AppTest]) -> None:
     app = open_app()
     hero, bars = html(app, "cr-hero"), bar_labels(app)

@@ -8,6 +8,8 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from carbonrouter_core.replay.world import prepare
+from carbonrouter_core.scenario import Scenario
 from carbonrouter_core.traces.builtin import BUILTIN_TRACES, builtin_trace
 from carbonrouter_core.traces.copies import OPENING_TURNS, counted_once
 from carbonrouter_core.traces.schema import Trace, joined
@@ -118,3 +120,12 @@ def test_what_is_left_is_as_the_rule_says(sessions: list[Turns]) -> None:
     plain = chat({f"s{i}": session for i, session in enumerate(sessions)})
     own = dict(zip(plain.session_ids, plain.in_training, strict=True))
     assert once.in_training.tolist() == [own[group] for group in expected.values()]
+
+
+def test_what_is_left_out_is_among_the_notes_of_a_run() -> None:
+    assert counted_once(chat(SESSIONS)).copies == 1
+    assert counted_once(counted_once(chat(SESSIONS))).copies == 1
+    prepared = prepare(Scenario(), counted_once(chat(SESSIONS)))
+    (note,) = [text for text in prepared.warnings if "left out" in text]
+    assert note.startswith("1 of the conversations is a copy")
+    assert not [text for text in prepare(Scenario(), chat(SESSIONS)).warnings if "copy" in text]

@@ -10,6 +10,7 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 import carbonrouter_core as core
+from carbonrouter_core.results.quoted_range import quoted_range
 from carbonrouter_core.routing.policies import BOUND
 from carbonrouter_core.words import figures as fmt
 from pages.parts.overview import faircarbon, kpis, newcomers, simple, site_maps
@@ -32,6 +33,8 @@ def draw(shown: page.Page) -> None:
     savings = (figures.saving, figures.saving_long, figures.saving_test)
     st.html(answer.hero_html(*savings, summary, router, figures.unmet))
     beaten = st.empty()
+    if quoted := quoted_range(figures.saving_test, shown.scenario.trace, router):
+        page.note(quoted.text)
     st.html(kpis.html(kpis.key_figures(summary, figures.saving, router)))
     below = cache.details(shown.scenario, router)
     left, right = st.container(key="overview-body").columns([3, 2], gap="medium")

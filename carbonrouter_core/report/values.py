@@ -24,6 +24,7 @@ from carbonrouter_core.report.sources import Source, built_in_sources
 from carbonrouter_core.report.tables.summary import TOKENS_OF_UNIT, served_turns
 from carbonrouter_core.results import provenance
 from carbonrouter_core.results.comparison import Comparison, Interval
+from carbonrouter_core.results.quoted_range import QuotedRange, quoted_range
 from carbonrouter_core.results.unmet import unmet
 from carbonrouter_core.routing.policies import BASELINE, BOUND, FULL_PROMPT, OPTIMUM, policy
 from carbonrouter_core.scenario import FIELDS, Scenario
@@ -139,6 +140,12 @@ class Report:
             (words, self.comparison.saving(self.router, sessions=sessions))
             for words, sessions in groups
         ]
+
+    @property
+    def quoted(self) -> QuotedRange | None:
+        """The range to quote with the saving on the test half, where there is one."""
+        saving = self.comparison.saving(self.router, sessions=self.comparison.test_half)
+        return quoted_range(saving, self.trace.name, self.router)
 
     @property
     def intensity_g_per_kwh(self) -> float | None:

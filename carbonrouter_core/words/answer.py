@@ -28,7 +28,7 @@ def no_saving(other: str) -> str:
 
 
 def ends(low_percent: float, high_percent: float) -> str:
-    """The ends of an interval after "between": "18.2 and 43.6 % less"."""
+    """The ends of an interval after "between": "17.9 and 29.6 % less"."""
     return fmt.between(low_percent, high_percent, "and")
 
 
@@ -46,7 +46,7 @@ def sureness(low_percent: float | None, high_percent: float | None, sessions: fl
 def with_interval(
     saving_percent: float | None, low_percent: float | None, high_percent: float | None
 ) -> str:
-    """A saving and its interval: "31.6 % less (18.2 to 43.6 % less)"."""
+    """A saving and its interval: "23.8 % less (17.9 to 29.6 % less)"."""
     saving = fmt.less_or_more(saving_percent)
     if not fmt.known(low_percent) or not fmt.known(high_percent):
         return saving

@@ -322,7 +322,7 @@ def test_what_is_no_store_is_said_and_left_alone(
         with pytest.raises(StoreError, match=rf"{FILE_NAME}.*CARBONROUTER_HOME"):
             use()
     assert path.read_bytes() == content
-    assert find_trace("sharegpt").n_turns == 61_224
+    assert find_trace("sharegpt").n_turns == 59_837
 
 
 def test_a_database_of_something_else_is_left_alone(store: Store) -> None:

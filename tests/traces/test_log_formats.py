@@ -3,12 +3,18 @@
 import csv
 import io
 import json
+import random
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from carbonrouter_core.errors import TraceError
+from carbonrouter_core.traces.importers import IMPORTERS
+from carbonrouter_core.traces.importers.chat_exports import EXPORTS
+from carbonrouter_core.traces.importers.log_formats import LOG_FORMATS
+from carbonrouter_core.traces.importers.mapped import MAPPED
+from carbonrouter_core.traces.importers.spans import FORM
 from carbonrouter_core.traces.loading import staged_trace
 from carbonrouter_core.traces.report import TraceReport
 from carbonrouter_core.traces.schema import Trace
@@ -199,3 +205,79 @@ def test_sums_over_the_calls_of_a_turn_are_refused(tmp_path: Path) -> None:
     record = {"type": "turn.completed", "usage": {"input_tokens": 10, "output_tokens": 5}}
     with pytest.raises(TraceError, match="sums over all calls"):
         bring(lines(tmp_path / "exec.jsonl", [record]))
+
+
+def test_the_docs_list_every_format() -> None:
+    text = (Path(__file__).resolve().parents[2] / "docs" / "traffic-data.md").read_text()
+    for form in (*LOG_FORMATS, FORM, *EXPORTS):
+        assert f"| `{form.id}` | {form.label} | {form.what} |" in text
+    for format_id in IMPORTERS:
+        assert f"`{format_id}`" in text
+    for name in MAPPED:
+        assert f"`{name}`" in text
+
+
+JUNK: tuple[Any, ...] = (None, "", "x", "512", -1, 1e400, True, [], [1], {}, {"a": 1}, "{", "{}")
+
+
+def leaves(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+    """The places of all values within a record."""
+    inner: Any = ()
+    if isinstance(value, dict):
+        inner = value.items()
+    elif isinstance(value, list):
+        inner = enumerate(value)
+    return [path, *(place for key, below in inner for place in leaves(below, (*path, key)))]
+
+
+def replaced(value: Any, path: tuple[Any, ...], junk: Any) -> Any:
+    """A copy of a record with another value at one place."""
+    if not path:
+        return junk
+    copied = dict(value) if isinstance(value, dict) else list(value)
+    copied[path[0]] = replaced(value[path[0]], path[1:], junk)
+    return copied
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "T02_litellm_spend_logs.csv",
+        "T09b_langfuse_api_v2.json",
+        "T12_otlp_genai.json",
+        "T12c_otel_console.jsonl",
+        "T13_bedrock_invocations.jsonl",
+        "T15_gemini_responses.jsonl",
+        "T18_claude_code_session.jsonl",
+        "T20_openai_messages.jsonl",
+        "T22_chatgpt_export.json",
+        "T35_openai_batch_output.jsonl",
+    ],
+)
+def test_damaged_files_are_told_and_nothing_breaks(
+    shared_data: Path, tmp_path: Path, name: str
+) -> None:
+    draw = random.Random(name)
+    text = (shared_data / "field_cases" / name).read_text()
+    path = tmp_path / name
+    for number in range(12):
+        damaged = text
+        if number % 3 == 0 or name.endswith(".csv"):
+            at = draw.randrange(len(text))
+            damaged = (
+                text[:at] + draw.choice(["", "\x01", '"', "{", "}", ",", "\n"]) + text[at + 3 :]
+            )
+            damaged = damaged[: draw.choice([len(damaged), draw.randrange(1, len(damaged))])]
+        else:
+            whole = name.endswith(".json")
+            records = [json.loads(text)] if whole else [*map(json.loads, text.splitlines())]
+            for n in range(len(records)):
+                place = draw.choice(leaves(records[n])[1:])
+                records[n] = replaced(records[n], place, draw.choice(JUNK))
+            damaged = "\n".join(json.dumps(record) for record in records)
+        path.write_text(damaged)
+        try:
+            with stage([path]) as staged:
+                staged.require(accept_unreadable=True)
+        except TraceError as refused:
+            assert str(refused)

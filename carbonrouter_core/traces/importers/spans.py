@@ -160,7 +160,7 @@ _PLAIN = {
 OTHER_SPAN = "a span that is no call of a model: no inference"
 SUM_SPAN = "a span that sums up the calls below it: no inference of its own"
 
-_FORM = LogFormat(
+FORM = LogFormat(
     id="otel",
     label="OpenTelemetry spans",
     what="GenAI spans as OTLP JSON, lines of a collector, console exporter or Jaeger",
@@ -415,10 +415,10 @@ def _read(source: Source, reading: Reading) -> Iterator[pa.Table]:
             rows = enumerate(batch.to_pylist(), start=first)
             first += batch.num_rows
             table = _calls(_rows(reading.findings, source, rows), source, reading)
-            yield requests(_FORM, table, source, reading)
+            yield requests(FORM, table, source, reading)
         return
     for table in chunks_ahead(source, reading.findings, reading.progress, read):
-        yield requests(_FORM, _calls(table, source, reading), source, reading)
+        yield requests(FORM, _calls(table, source, reading), source, reading)
 
 
 def _recognise(source: Source) -> str | None:
@@ -437,8 +437,8 @@ def _recognise(source: Source) -> str | None:
 
 
 IMPORTER = Importer(
-    id=_FORM.id,
-    label=_FORM.label,
+    id=FORM.id,
+    label=FORM.label,
     sessions="a conversation id, else a session id, else a trace is a session; its calls are in "
     "order of time, and a prompt begins with all of the turn before",
     recognise=_recognise,

@@ -8,7 +8,7 @@ import carbonrouter_core as core
 from carbonrouter_core.store.traces import StoredTrace
 from carbonrouter_core.traces.importers import IMPORTERS
 from carbonrouter_core.words import figures as fmt
-from pages.parts.traffic_data import traces, work
+from pages.parts.traffic_data import columns, traces, work
 from pages.parts.traffic_data.work import KEY
 from pages.shared import controls, jobs, page
 from pages.shared.markdown import plain
@@ -21,7 +21,7 @@ def bring() -> None:
     limit_mb = st.get_option("server.maxUploadSize")
     st.html('<h2 class="cr-title">Bring your own traffic</h2>')
     files = st.file_uploader(
-        f"Log or table of turns, up to {limit_mb} MB a file",
+        f"Logs or tables of turns, up to {limit_mb} MB a file",
         accept_multiple_files=True,
         key="trace-files",
         help="CSV, JSON, JSON Lines or Parquet, also packed (gz, zst). Larger files: "
@@ -32,6 +32,7 @@ def bring() -> None:
         "Nothing is stored before you have seen the report; text of prompts is never stored."
     )
     format_id, options = traces.ask_what_is_not_said()
+    options = columns.ask(files, options)
     if st.button("Check", type="primary", disabled=not files, key="trace-check"):
         work.discard(st.session_state.pop(CHECKED, None))
         work.check(files, format_id, options)

@@ -11,6 +11,7 @@ from streamlit.testing.v1 import AppTest
 
 from carbonrouter_core import Scenario
 from carbonrouter_core.errors import StoreError
+from carbonrouter_core.store.mappings import stored_mappings
 from carbonrouter_core.store.store import open_store
 from carbonrouter_core.traces.staging import stage
 from pages.parts.traffic_data.work import KEY
@@ -247,3 +248,23 @@ def test_a_store_that_another_process_holds_is_said(
     assert "open in another process" in words(app)
     (table,) = [one.value for one in app.dataframe if "Name" in one.value]
     assert table["Name"].tolist() == ["sharegpt", "claude-code"]
+
+
+def test_columns_of_any_other_log_are_said_shown_and_kept(open_page: Callable[[], AppTest]) -> None:
+    table = "who;when;asked;said\na;2024-05-20 10:00:00;100;20\na;2024-05-20 10:01:00;150;30\n"
+    app = open_page()
+    app.file_uploader(key="trace-files").set_value(("log.csv", table.encode(), "text/csv")).run()
+    app.toggle(key="trace-columns").set_value(True).run()
+    rows = next(one.value for one in app.dataframe if "asked" in one.value)
+    assert rows["asked"].tolist() == ["100", "150"]
+    for ours, theirs in (("prompt_tokens", "asked"), ("output_tokens", "said"), ("session", "who")):
+        box = next(one for one in app.selectbox if str(one.key).endswith(f"-{ours}"))
+        box.set_value(theirs).run()
+    became = next(one.value for one in app.dataframe if "history_tokens" in one.value)
+    assert became["history_tokens"].tolist() == [0, 120]
+    app.text_input(key="trace-columns-name").set_value("ours").run()
+    app.button(key="trace-columns-keep").click().run()
+    assert not app.exception
+    assert [mapping.name for mapping in stored_mappings("trace")] == ["ours"]
+    click(app, "trace-check")
+    assert "sound and can be stored" in words(app)

@@ -213,10 +213,13 @@ class Span:
     @property
     def counts(self) -> dict[str, Any]:
         """The counts of tokens that it has."""
-        plain = self.attributes.get("event.name") in _EVENTS
-        plain = plain or _any(self._span, "body", "eventName", "name") in _EVENTS
-        if isinstance(body := self._span.get("body"), dict):
-            plain = plain or body.get("stringValue") in _EVENTS
+        body = self._span.get("body")
+        names = (
+            self.attributes.get("event.name"),
+            _any(self._span, "eventName", "name"),
+            body.get("stringValue") if isinstance(body, dict) else body,
+        )
+        plain = any(isinstance(name, str) and name in _EVENTS for name in names)
         values = {name: _any(self.attributes, *names) for name, names in COUNTS.items()}
         if plain:
             for name, names in _PLAIN.items():

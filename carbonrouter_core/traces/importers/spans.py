@@ -214,12 +214,12 @@ class Span:
     def counts(self) -> dict[str, Any]:
         """The counts of tokens that it has."""
         body = self._span.get("body")
-        names = (
+        events = (
             self.attributes.get("event.name"),
             _any(self._span, "eventName", "name"),
             body.get("stringValue") if isinstance(body, dict) else body,
         )
-        plain = any(isinstance(name, str) and name in _EVENTS for name in names)
+        plain = any(isinstance(name, str) and name in _EVENTS for name in events)
         values = {name: _any(self.attributes, *names) for name, names in COUNTS.items()}
         if plain:
             for name, names in _PLAIN.items():

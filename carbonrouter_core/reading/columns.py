@@ -42,6 +42,9 @@ _ZONE = re.compile(r"(?:[zZ]|[+-]\d\d(?::?\d\d)?)\s*$")
 _UTC_WORD = re.compile(r"\s*(?:UTC|GMT)\s*$")
 _NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?")
 
+_PORTAL_TIMES = ("%m/%d/%Y, %I:%M:%S.%f %p", "%m/%d/%Y, %I:%M:%S %p")
+"""How the Azure portal writes times into CSV."""
+
 ColumnKind = Literal["number", "text", "time"]
 
 
@@ -728,6 +731,9 @@ class _Times:
             texts = texts.str.replace(_UTC_WORD, "Z", regex=True)
         local = ~texts.str.contains(_ZONE).fillna(True).to_numpy(bool)
         stamps = pd.to_datetime(texts, utc=True, errors="coerce", format="ISO8601")
+        for form in _PORTAL_TIMES if stamps.isna().any() else ():
+            other = pd.to_datetime(texts, utc=True, errors="coerce", format=form)
+            stamps = stamps.fillna(other)
         us = stamps.to_numpy("datetime64[us]")
         seconds = us.astype(np.int64) / 1e6
         seconds[np.isnat(us)] = np.nan

@@ -130,6 +130,35 @@ def test_a_record_may_be_wrapped(tmp_path: Path, wrapper: str) -> None:
     assert trace.start_utc_s is not None
 
 
+def test_a_project_of_langsmith_is_no_session(tmp_path: Path) -> None:
+    run = {
+        "trace_id": "t",
+        "run_type": "llm",
+        "session_id": "project",
+        "start_time": "2024-05-20T10:00:00.000000",
+        "prompt_tokens": 100,
+        "completion_tokens": 10,
+        "extra": {"metadata": {"thread_id": "a", "ls_model_name": "m"}},
+    }
+    chain = run | {"run_type": "chain"}
+    trace, report = bring(lines(tmp_path / "runs.jsonl", [run, chain]))
+    assert report.format_id == "langsmith"
+    assert trace.session_ids == ("a",)
+    assert trace.output_tokens.tolist() == [10]
+    assert trace.served_model == ("m",)
+
+
+def test_times_as_the_azure_portal_writes_them(tmp_path: Path) -> None:
+    path = tmp_path / "apim.csv"
+    path.write_text(
+        'CorrelationId,"TimeGenerated [UTC]",PromptTokens,CompletionTokens\n'
+        'a,"5/20/2024, 10:00:00.123 PM",100,20\n'
+    )
+    trace, report = bring(path)
+    assert report.format_id == "azure-apim"
+    assert report.first_utc_s == pytest.approx(1_716_242_400.123)
+
+
 def answer(session: str, ident: str, second: int, **more: Any) -> dict[str, Any]:
     usage = {"input_tokens": 10, "cache_read_input_tokens": 90, "output_tokens": 5}
     return {

@@ -731,10 +731,10 @@ class _Times:
             texts = texts.str.replace(_UTC_WORD, "Z", regex=True)
         local = ~texts.str.contains(_ZONE).fillna(True).to_numpy(bool)
         stamps = pd.to_datetime(texts, utc=True, errors="coerce", format="ISO8601")
-        for form in _PORTAL_TIMES if stamps.isna().any() else ():
-            other = pd.to_datetime(texts, utc=True, errors="coerce", format=form)
-            stamps = stamps.fillna(other)
         us = stamps.to_numpy("datetime64[us]")
+        for form in _PORTAL_TIMES if (np.isnat(us) & texts.notna().to_numpy()).any() else ():
+            other = pd.to_datetime(texts, utc=True, errors="coerce", format=form)
+            us = np.where(np.isnat(us), other.to_numpy("datetime64[us]"), us)
         seconds = us.astype(np.int64) / 1e6
         seconds[np.isnat(us)] = np.nan
         return seconds, local

@@ -7,6 +7,7 @@ from typing import Any
 
 from carbonrouter_core.cli.options import add_command
 from carbonrouter_core.errors import InputError, StoreError
+from carbonrouter_core.fleet.cloud_names import cloud_names_of
 from carbonrouter_core.grid.series import builtin_series, utc_text
 from carbonrouter_core.scenario import BASES
 from carbonrouter_core.store.series import delete_intensity, stored_intensity
@@ -88,10 +89,11 @@ def _table() -> str:
             f"{zone:<16}{utc_text(series.start_s):<20}{utc_text(series.end_s):<20}"
             f"{series.kind:<10}{bases:<20}{series.granularity:<18}built in"
         )
-    lines += ["", f"{'region':<26}{'city':<18}{'zone':<16}{'PUE':<16}"]
+    lines += ["", f"{'region':<26}{'city':<18}{'zone':<16}{'PUE':<16}cloud regions on its grid"]
     lines += [
         f"{site.region:<26}{site.city:<18}{site.zone:<16}"
-        f"{f'{site.pue:.2f}' + (' assumed' if site.pue_assumed else ''):<16}".rstrip()
+        f"{f'{site.pue:.2f}' + (' assumed' if site.pue_assumed else ''):<16}"
+        f"{', '.join(cloud_names_of(site.zone))}".rstrip()
         for site in load_catalog().regions.values()
     ]
     return "\n".join([*lines, *(["", note] if note else [])])

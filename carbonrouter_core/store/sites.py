@@ -17,6 +17,7 @@ import pyarrow as pa
 
 from carbonrouter_core.errors import CatalogError, StoreError
 from carbonrouter_core.fleet.catalog import ASSUMED_PUE, Catalog, Region
+from carbonrouter_core.fleet.cloud_names import match_region
 from carbonrouter_core.fleet.own import read_additions, with_additions
 from carbonrouter_core.fleet.tables import read_catalog
 from carbonrouter_core.grid.series import builtin_series
@@ -169,19 +170,21 @@ def stranded_by(series: str) -> dict[str, str]:
 def check_region(name: str) -> None:
     """Raise :class:`CatalogError` unless ``name`` is a region or city, built in or a site of yours.
 
-    Where the store cannot be read, the user's sites are not known: any name is accepted.
+    Names of regions of AWS, Azure and Google on the grid of one are known too. Where the store
+    cannot be read, the user's sites are not known: any name is accepted.
     """
     try:
         existing_store()
     except StoreError:
         return
     regions = load_catalog().regions.values()
+    if match_region(name, regions) is not None:
+        return
     known = {region.region for region in regions} | {region.city for region in regions}
-    if name.casefold() not in {known_name.casefold() for known_name in known}:
-        raise CatalogError(
-            unknown("region", name, known) + " Command zones lists all of them; a site of your "
-            "own is added by zones --add-site."
-        )
+    raise CatalogError(
+        unknown("region", name, known) + " Command zones lists all of them; a site of your "
+        "own is added by zones --add-site."
+    )
 
 
 def _table_of(sites: list[Region]) -> pa.Table:

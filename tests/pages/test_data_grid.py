@@ -200,16 +200,16 @@ def test_columns_are_said_shown_and_kept_for_the_next_file(
 
 def test_a_site_is_added_offered_and_deleted(open_page: Callable[..., AppTest]) -> None:
     app = open_page()
-    app.text_input(key="site-name").set_value("Dublin")
+    app.text_input(key="site-name").set_value("Galway")
     app.selectbox(key="site-zone").set_value("GB")
     app.number_input(key="site-latitude").set_value(53.35)
     app.number_input(key="site-longitude").set_value(-6.26)
     next(one for one in app.button if one.label == "Add").click().run()
     assert not app.exception
-    assert [one.region for one in own_sites()] == ["Dublin"]
-    row = frame(app, "PUE from").set_index("Region").loc["Dublin"]
+    assert [one.region for one in own_sites()] == ["Galway"]
+    row = frame(app, "PUE from").set_index("Region").loc["Galway"]
     assert (row["PUE"], row["PUE from"], row["Round trips"]) == (1.2, "assumed", "by distance")
-    assert any("Dublin" in option for option in app.multiselect(key="control_regions").options)
+    assert any("Galway" in option for option in app.multiselect(key="control_regions").options)
     next(one for one in app.button if one.label == "Add").click().run()
     assert "already a region" in words(app)
     click(app, "site-delete")
@@ -264,3 +264,12 @@ def test_the_cleanest_days_are_taken_over_at_a_click(open_page: Callable[..., Ap
     label = app.button(key="grid-cleanest").label
     app.button(key="grid-cleanest").click().run()
     assert str(app.session_state["scenario"].window_start) in label.replace("\\", "")
+
+
+def test_a_site_without_a_place_is_not_added(open_page: Callable[..., AppTest]) -> None:
+    app = open_page()
+    app.text_input(key="site-name").set_value("Cork")
+    next(one for one in app.button if one.label == "Add").click().run()
+    assert not app.exception
+    assert "needs its grid zone, latitude and longitude" in words(app)
+    assert own_sites() == ()

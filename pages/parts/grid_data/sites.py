@@ -7,6 +7,7 @@ import streamlit as st
 
 import carbonrouter_core as core
 from carbonrouter_core.fleet.catalog import ASSUMED_PUE
+from carbonrouter_core.fleet.cloud_names import cloud_names_of
 from carbonrouter_core.grid.series import builtin_series
 from carbonrouter_core.store.sites import add_site, delete_site, known_zones, own_sites
 from pages.parts.grid_data import imports
@@ -35,6 +36,7 @@ def table() -> pd.DataFrame:
                 "Region": region.city,
                 "Name": region.region,
                 "Zone": region.zone,
+                "On the same grid": ", ".join(cloud_names_of(region.zone)),
                 "Carbon intensity": "; ".join(series),
                 "PUE": region.pue,
                 "PUE from": "assumed" if region.pue_assumed else region.pue_source,
@@ -58,6 +60,7 @@ def show() -> None:
         column_config={"PUE": st.column_config.NumberColumn(format="%.2f")},
     )
     page.note(
+        "Search the table by city, zone or the name of a region of AWS, Azure or Google. "
         "The first source that covers the window is used. A PUE in the table can be overridden on "
         "page Scenario."
     )
@@ -71,10 +74,14 @@ def show() -> None:
 def _add() -> None:
     with st.form("grid-site", border=False):
         name = st.text_input("Name of the site", max_chars=80, key="site-name")
-        zone = st.selectbox("Grid zone", known_zones(), key="site-zone")
-        latitude = st.number_input("Latitude", -90.0, 90.0, 0.0, format="%.4f", key="site-latitude")
+        zone = st.selectbox(
+            "Grid zone", known_zones(), index=None, placeholder="Choose", key="site-zone"
+        )
+        latitude = st.number_input(
+            "Latitude, degrees north", -90.0, 90.0, None, format="%.4f", key="site-latitude"
+        )
         longitude = st.number_input(
-            "Longitude", -180.0, 180.0, 0.0, format="%.4f", key="site-longitude"
+            "Longitude, degrees east", -180.0, 180.0, None, format="%.4f", key="site-longitude"
         )
         pue = st.number_input(
             f"PUE (empty: {ASSUMED_PUE:.2f}, shown as assumed)",
@@ -86,6 +93,13 @@ def _add() -> None:
         "as estimated. You can then choose the site as a region of the scenario."
     )
     if sent:
+        if zone is None or latitude is None or longitude is None:
+            st.error(
+                "A site needs its grid zone, latitude and longitude: carbon and round trips come "
+                "from them.",
+                icon=":material/block:",
+            )
+            return
         try:
             site = add_site(name, zone, latitude, longitude, pue)
         except core.CarbonRouterError as error:

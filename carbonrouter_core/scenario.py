@@ -37,6 +37,18 @@ DEFAULT_GPU_REGIONS = {"B200-180GB": ("europe-west3",)}
 """New GPUs are not everywhere (docs/design.md, section 9)."""
 
 
+MONTH, HOUR = ("month", 1, 12), ("hour", 0, 23)
+PRICED: Mapping[str, tuple[float, float, tuple[tuple[str, int, int], ...]]] = MappingProxyType(
+    {
+        "electricity_price_per_mwh": (-1e5, 1e6, (MONTH, HOUR)),
+        "gpu_price_per_h": (0.0, 1e5, ()),
+        "clean_contracts": (0.0, 1.0, (HOUR,)),
+    }
+)
+"""Lowest and highest value of the fields of numbers by place, and what a key may add to its name:
+word, lowest and highest number."""
+
+
 NO_OBJECT = "A scenario is a JSON object of fields and values."
 
 
@@ -86,6 +98,9 @@ class Scenario:
     user_mix: Mapping[str, float] = _field(
         {}, "weight of each region the users are in; none: equally in the regions that serve"
     )
+    user_regions: tuple[str, ...] = _field(
+        (), "regions the users are in, equally, unless user_mix says more; none: those that serve"
+    )
     pue_overrides: Mapping[str, float] = _field({}, "PUE in place of the table's, by region")
     concurrency: float = _field(
         64.0, "sequences decoding together on a replica, memory allowing", low=1, high=4096
@@ -120,6 +135,21 @@ class Scenario:
         choices=KNOWLEDGE,
     )
     embodied: bool = _field(False, "whether embodied carbon counts in the choice")
+    electricity_price_per_mwh: Mapping[str, float] = _field(
+        {}, "own price of electricity a MWh, by ZONE, ZONE MONTH or ZONE MONTH HOUR (UTC)"
+    )
+    gpu_price_per_h: Mapping[str, float] = _field(
+        {}, "own price of a GPU for an hour, by GPU type; none: GPUs are not in the cost"
+    )
+    carbon_price_per_t: float | None = _field(
+        None, "price of a tonne of CO2e; none: carbon is not in the cost", low=0, high=1e6
+    )
+    currency: str = _field(
+        "EUR", "currency of all prices; built-in prices are in EUR and USD", max_length=12
+    )
+    clean_contracts: Mapping[str, float] = _field(
+        {}, "share of a site's energy bought as clean, by REGION or REGION HOUR (UTC)"
+    )
     gaps: str = _field("mooncake", "table the gaps between turns come from", choices=GAP_TABLES)
     gap_median_s: float | None = _field(
         None, "median the gaps are stretched to; none: as in the table", "s", low=0.1, high=1e6
@@ -146,6 +176,15 @@ class Scenario:
         for region, pue in self.pue_overrides.items():
             if not 1.0 <= pue <= 5.0:
                 raise ScenarioError(f"pue_overrides of {region} is {pue}; a PUE is from 1 to 5.")
+        if len(set(self.user_regions)) != len(self.user_regions):
+            raise ScenarioError("user_regions names one of its choices twice.")
+        for name, (low, high, parts) in PRICED.items():
+            for key, number in getattr(self, name).items():
+                _check_key(name, key, parts)
+                if not low <= number <= high:
+                    raise ScenarioError(
+                        f"{name} of {key} is {number}; it must be from {low:,g} to {high:,g}."
+                    )
 
     def replace(self, /, **changes: Any) -> Scenario:
         """A copy with other values.
@@ -189,7 +228,29 @@ class Scenario:
     @property
     def users(self) -> dict[str, float]:
         """Weight of each region that users are in."""
-        return dict(self.user_mix) or dict.fromkeys(self.regions, 1.0)
+        return dict(self.user_mix) or dict.fromkeys(self.user_regions or self.regions, 1.0)
+
+    def with_regions(self, regions: tuple[str, ...]) -> Scenario:
+        """The scenario with other sites and the same users: they stay where they are.
+
+        Parameters
+        ----------
+        regions
+            Regions that can serve.
+
+        Returns
+        -------
+        Scenario
+            Its ``user_regions`` name where the users are.
+
+        Raises
+        ------
+        ScenarioError
+            If there are no regions, or one stands twice.
+        """
+        if self.user_mix or self.user_regions:
+            return self.replace(regions=regions)
+        return self.replace(regions=regions, user_regions=self.regions)
 
     def has(self, gpu: str, region: str) -> bool:
         """Whether a region offers a GPU type in this scenario.
@@ -328,6 +389,22 @@ class Scenario:
 
 FIELDS = MappingProxyType({spec.name: spec.metadata for spec in fields(Scenario)})
 """Meaning, unit and limits of each scenario field, by name."""
+
+
+def _check_key(field_name: str, key: str, parts: tuple[tuple[str, int, int], ...]) -> None:
+    """Raise a :class:`ScenarioError` unless ``key`` is a name and then, at most, ``parts``."""
+    if not parts:
+        return
+    name, *numbers = key.split(" ")
+    form = " ".join(["NAME", *(f"[{word} {low} to {high}]" for word, low, high in parts)])
+    wrong = ScenarioError(f"{field_name}: {_shown(key)} is not {form}, separated by one blank.")
+    if not name or len(numbers) > len(parts):
+        raise wrong
+    for text, (_, low, high) in zip(numbers, parts, strict=False):
+        if not (text.isascii() and text.isdigit() and str(int(text)) == text):
+            raise wrong
+        if not low <= int(text) <= high:
+            raise wrong
 
 
 def _named_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -26,6 +26,11 @@ COLUMNS = {
     "region_rtt_ms.csv": "from_region to_region rtt_ms basis",
     "cloud_region_names.csv": "provider provider_region city zone nearest_product_region "
     "distance_km same_zone product_region_of_zone pue pue_year source",
+    "electricity_price_by_month.csv": "zone year month mean_eur_per_mwh mean_usd_per_mwh source",
+    "water_of_electricity.csv": "zone country litres_per_kwh basis year source",
+    "wue_by_region.csv": "region provider provider_region distance_km wue_l_per_kwh year basis "
+    "source",
+    "cfe_by_region.csv": "region year cfe_percent g_per_kwh g_basis source",
     "carbon_intensity_3h.parquet": "zone start_utc direct_g_per_kwh lifecycle_g_per_kwh "
     "estimated_share",
     "carbon_intensity_3h_2022_extra_zones.parquet": "zone start_utc lifecycle_g_per_kwh",
@@ -45,6 +50,10 @@ KEYS = {
     "regions.csv": ["region"],
     "region_rtt_ms.csv": ["from_region", "to_region"],
     "cloud_region_names.csv": ["provider", "provider_region"],
+    "electricity_price_by_month.csv": ["zone", "year", "month"],
+    "water_of_electricity.csv": ["zone"],
+    "wue_by_region.csv": ["region", "provider", "provider_region"],
+    "cfe_by_region.csv": ["region", "year"],
     "carbon_intensity_3h.parquet": ["zone", "start_utc"],
     "carbon_intensity_3h_2022_extra_zones.parquet": ["zone", "start_utc"],
     "sharegpt_turns.parquet": ["session_id", "turn"],
@@ -56,6 +65,7 @@ MAY_BE_EMPTY = {
     "energy_points.csv": {"scaled_from"},  # measured
     "regions.csv": {"pue"},  # not published
     "cloud_region_names.csv": {"product_region_of_zone", "pue", "pue_year"},
+    "cfe_by_region.csv": {"cfe_percent"},  # not published
     "claude_code_turns.parquet": {"think_time_s", "api_time_s"},
     "mooncake_conversation_sessions.parquet": {"gap_s"},  # first turns
 }

@@ -16,6 +16,12 @@ from carbonrouter_core import FIELDS, PRESETS, Scenario, ScenarioError, preset
 
 CHANGES: dict[str, Any] = {
     "name": "What if",
+    "user_regions": ("europe-west2", "europe-west9"),
+    "electricity_price_per_mwh": {"GB": 80.0, "GB 5 13": -6.0},
+    "gpu_price_per_h": {"H100-80GB": 2.5},
+    "carbon_price_per_t": 70.0,
+    "currency": "USD",
+    "clean_contracts": {"europe-west3": 0.5, "europe-west3 12": 1.0},
     "trace": "claude-code",
     "window_start": date(2023, 1, 31),
     "window_days": 3,
@@ -217,7 +223,7 @@ def test_whatever_json_brings_is_a_scenario_or_refused(values: dict[str, Any]) -
 
 NUMBERS = {name: spec for name, spec in FIELDS.items() if "low" in spec}
 WHOLE = ("window_days", "seed")
-OPTIONAL = ("latency_ceiling_ms", "gap_median_s")
+OPTIONAL = ("latency_ceiling_ms", "gap_median_s", "carbon_price_per_t")
 
 
 @pytest.mark.parametrize("name", NUMBERS)

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from carbonrouter_core.cli import (
+    accounts,
     cells,
     compare,
     gate_curve,
@@ -34,6 +35,7 @@ from carbonrouter_core.version import VERSION
 
 COMMANDS = (
     compare,
+    accounts,
     report,
     runs,
     reproduce,

@@ -11,7 +11,7 @@ from carbonrouter_core.replay.run import Run
 from carbonrouter_core.replay.world import Prepared
 from carbonrouter_core.results.indicators import Indicators, indicators, more_water
 from carbonrouter_core.results.market_based import MarketBased, market_based
-from carbonrouter_core.results.money import Cost, cost_of, cost_per_tonne_avoided
+from carbonrouter_core.results.run_cost import Cost, cost_of, cost_per_tonne_avoided
 from carbonrouter_core.results.saving_parts import SavingParts, saving_parts
 from carbonrouter_core.results.site_energy import site_energy
 from carbonrouter_core.results.water import Water, water

@@ -19,7 +19,6 @@ from carbonrouter_core.replay.fairness import mean_by_user
 from carbonrouter_core.replay.on_disk import run_on_disk
 from carbonrouter_core.replay.run import Run, run_policy
 from carbonrouter_core.replay.world import Prepared, prepare
-from carbonrouter_core.results.accounts import account, warnings_of
 from carbonrouter_core.results.totals import (
     FIGURES,
     MEANS,
@@ -670,15 +669,9 @@ class Comparison(SideBySide):
             Scenario, trace, sources of intensity, figures by policy, and warnings: plain JSON
             values.
         """
-        policies: dict[str, dict[str, Any]] = {}
-        currency = self.prepared.scenario.currency
-        accounts = {
-            name: account(self.prepared, run, self.runs.get(BASELINE))
-            for name, run in self.runs.items()
-        }
+        policies = {}
         for name in self.runs:
-            policies[name] = accounts[name].to_dict(self.prepared.scenario)
-            policies[name] |= self.figures(name) | {
+            policies[name] = self.figures(name) | {
                 "long_sessions": self.figures(name, self.long_sessions),
                 "test_half": self.figures(name, self.test_half),
                 "by_user_region": _records(self.fairness(name)),
@@ -704,7 +697,7 @@ class Comparison(SideBySide):
             },
             "intensity": [source.to_dict() for source in self.prepared.intensity_sources],
             "policies": policies,
-            "warnings": [*self.warnings, *warnings_of(accounts, currency)],
+            "warnings": list(self.warnings),
         }
 
 

@@ -1,133 +1,126 @@
-"""What a policy costs: electricity, rented GPUs and carbon, as far as their prices are known."""
+"""Money: what the electricity of a policy costs.
+
+Built in: mean wholesale prices by month of 12 European countries (data/README.md). They hold
+neither network charges nor taxes nor a data centre's contract; give prices of your own for those,
+and for all other zones. A zone without a price makes the cost unknown, never 0.
+"""
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from types import MappingProxyType
 
 import numpy as np
 
-from carbonrouter_core.compiled import Array, jit_borrowing
-from carbonrouter_core.fleet.deployments import Fleet
-from carbonrouter_core.fleet.turn_costs import cost_of_turn
-from carbonrouter_core.grid.prices import price_per_mwh
-from carbonrouter_core.replay.run import Run
-from carbonrouter_core.replay.world import Prepared
-from carbonrouter_core.units import G_PER_T, MS_PER_S, S_PER_HOUR
+from carbonrouter_core.paths import data_path
+from carbonrouter_core.reading.tables import Column, read_table
+from carbonrouter_core.results.site_energy import SiteEnergy
 
-KWH_PER_MWH = 1e3
+CURRENCY = "EUR"
+"""Of the built-in prices, and of the table of one's own unless it says another."""
+KWH_PER_MWH = 1000.0
+MAX_PRICE = 1e6
+"""Of a MWh, either sign; markets cap at a few thousand, other currencies have more zeros."""
+
+BUILTIN_COLUMNS = (
+    Column("zone", "text", "grid zone"),
+    Column("year", "whole", "year", "", 2000, 2100),
+    Column("month", "whole", "month", "", 1, 12),
+    Column("mean_eur_per_mwh", "number", "mean wholesale price", "EUR/MWh", -MAX_PRICE, MAX_PRICE),
+    Column("mean_usd_per_mwh", "number", "the same in dollars", "USD/MWh", -MAX_PRICE, MAX_PRICE),
+    Column("source", "text", "where it is from"),
+)
+OWN_COLUMNS = (
+    Column("zone", "text", "grid zone"),
+    Column("year", "whole", "year", "", 2000, 2100),
+    Column("month", "whole", "month", "", 1, 12),
+    Column("price_per_mwh", "number", "price of electricity", "/MWh", -MAX_PRICE, MAX_PRICE),
+)
+"""A table of one's own; its currency is said beside it."""
+
+Prices = Mapping[tuple[str, int, int], float]
+"""Price of a MWh by zone, year and month."""
 
 
-class Cost(NamedTuple):
-    """Cost of a run in the currency of the scenario; None: a price is not known.
+@dataclass(frozen=True)
+class Cost:
+    """What electricity costs under a policy.
 
-    ``gpus`` and ``carbon`` are 0 where the scenario has no price of them: they are then not
-    counted.
+    Attributes
+    ----------
+    electricity
+        In the currency of the prices; None where the price of a zone is not known.
+    by_site
+        The same of each site that draws energy, by name of its region; None if not known.
+    unknown
+        Zone and month of each price that is missing.
     """
 
     electricity: float | None
-    gpus: float | None
-    carbon: float
-    zones_without_price: tuple[str, ...]
-    gpus_without_price: tuple[str, ...]
-
-    @property
-    def total(self) -> float | None:
-        """All that is counted; None where a part of it is not known."""
-        if self.electricity is None or self.gpus is None:
-            return None
-        return self.electricity + self.gpus + self.carbon
+    by_site: Mapping[str, float | None]
+    unknown: tuple[str, ...]
 
 
-def cost_of(prepared: Prepared, run: Run) -> Cost:
-    """What a run costs.
+def electricity_cost(energy: SiteEnergy, prices: Prices | None = None) -> Cost:
+    """Cost of the energy that each site draws, by the price of its zone in each month.
 
     Parameters
     ----------
-    prepared
-        The scenario made ready, with its prices.
-    run
-        A policy's decisions and charges.
+    energy
+        Energy by site and month, kWh with PUE.
+    prices
+        Price of a MWh by zone, year and month; the built-in ones, in EUR, if left out.
 
     Returns
     -------
     Cost
-        Electricity: energy with PUE × price of the site's zone when the turn starts. GPUs: busy
-        GPU hours × own price. Carbon: emissions × price of carbon. All for the whole run.
+        In the currency of the prices.
     """
-    scenario, deployments = prepared.scenario, prepared.deployments
-    fleet, decided = deployments.fleet, run.decisions.deployment
-    served = np.flatnonzero(decided >= 0)
-    region = fleet.region[decided[served]]
-    time_s = scenario.window_start_s + prepared.placed.start_s[served]
-    kwh = run.charges.energy_kwh[served]
-    price = np.empty(len(served))
-    for number, site in enumerate(deployments.regions):
-        there = region == number
-        price[there] = price_per_mwh(scenario, site.zone, time_s[there])
-    unknown = np.isnan(price)
-    zones = [deployments.regions[number].zone for number in np.unique(region[unknown])]
-    gpus: float | None = 0.0
-    lacking: list[str] = []
-    if scenario.gpu_price_per_h:
-        pair = fleet.pair[decided[served]]
-        names = [replica.gpu for replica in deployments.replicas]
-        used = [names[number] for number in np.unique(pair)]
-        lacking = [name for name in dict.fromkeys(used) if name not in scenario.gpu_price_per_h]
-        own = np.array([scenario.gpu_price_per_h.get(name, np.nan) for name in names])
-        gpus = None if lacking else float((gpu_hours(prepared, run)[served] * own[pair]).sum())
-    carbon = run.charges.carbon_g.sum() / G_PER_T * (scenario.carbon_price_per_t or 0.0)
-    return Cost(
-        electricity=None if unknown.any() else float((kwh * price).sum() / KWH_PER_MWH),
-        gpus=gpus,
-        carbon=float(carbon),
-        zones_without_price=tuple(dict.fromkeys(zones)),
-        gpus_without_price=tuple(lacking),
-    )
+    known = builtin_prices() if prices is None else prices
+    by_site: dict[str, float | None] = {}
+    unknown: list[str] = []
+    for number, site in enumerate(energy.sites):
+        total, missing = 0.0, False
+        for month, energy_kwh in zip(
+            energy.months.astype("datetime64[M]").tolist(),
+            energy.energy_kwh[number].tolist(),
+            strict=True,
+        ):
+            if energy_kwh == 0:
+                continue
+            price = known.get((site.zone, month.year, month.month))
+            if price is None:
+                unknown.append(f"no price of electricity in {site.zone} in {month:%Y-%m}")
+                missing = True
+            else:
+                total += energy_kwh / KWH_PER_MWH * price
+        if np.any(energy.energy_kwh[number]):
+            by_site[site.region] = None if missing else total
+    whole = None if unknown else sum(cost or 0.0 for cost in by_site.values())
+    return Cost(whole, MappingProxyType(by_site), tuple(dict.fromkeys(unknown)))
 
 
-def gpu_hours(prepared: Prepared, run: Run) -> np.ndarray:
-    """Hours of one GPU that each turn takes, shape (turns,); a batch shares its replica's time."""
-    trace = prepared.placed.trace
-    hours = np.zeros(trace.n_turns)
-    _gpu_hours(
-        prepared.deployments.fleet,
-        trace.history_tokens,
-        trace.new_prompt_tokens,
-        trace.output_tokens,
-        run.decisions.deployment,
-        run.decisions.cached_tokens,
-        hours,
-    )
-    return hours
+@lru_cache(maxsize=1)
+def builtin_prices() -> Prices:
+    """The built-in mean wholesale prices, EUR a MWh."""
+    return _prices(data_path("electricity_price_by_month.csv"), BUILTIN_COLUMNS, "mean_eur_per_mwh")
 
 
-@jit_borrowing
-def _gpu_hours(
-    fleet: Fleet,
-    history: Array,
-    prompt: Array,
-    output: Array,
-    deployment: Array,
-    cached: Array,
-    hours: Array,
-) -> None:
-    for i in range(deployment.size):
-        d = deployment[i]
-        if d < 0:
-            continue
-        h, p, o = float(history[i]), float(prompt[i]), float(output[i])
-        cost = cost_of_turn(fleet, d, 0, h, p, o, float(cached[i]))
-        busy_ms = cost.prefill_ms + cost.decode_share_ms
-        hours[i] = fleet.n_gpus[fleet.pair[d]] * busy_ms / (MS_PER_S * S_PER_HOUR)
+def read_prices(path: Path) -> Prices:
+    """Prices of one's own from a CSV with the columns :data:`OWN_COLUMNS`.
 
-
-def cost_per_tonne_avoided(
-    cost: float | None, carbon_g: float, baseline_cost: float | None, baseline_g: float
-) -> float | None:
-    """Extra cost for each tonne that is not emitted; negative: money is saved as well.
-
-    None where a cost is not known, or nothing is avoided.
+    Raises
+    ------
+    CatalogError
+        If a row is wrong or stands twice; the message names file, line and column.
     """
-    if cost is None or baseline_cost is None or carbon_g >= baseline_g:
-        return None
-    return (cost - baseline_cost) / ((baseline_g - carbon_g) / G_PER_T)
+    return _prices(path, OWN_COLUMNS, "price_per_mwh")
+
+
+def _prices(path: Path, columns: tuple[Column, ...], price: str) -> Prices:
+    table = read_table(path, columns, ["zone", "year", "month"])
+    keys = zip(table["zone"], table["year"].astype(int), table["month"].astype(int), strict=True)
+    return MappingProxyType(dict(zip(keys, table[price].astype(float), strict=True)))

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from carbonrouter_core import PRESETS, CatalogError, Comparison, Scenario, ScenarioError, compare
+from carbonrouter_core.cli.main import main
 from carbonrouter_core.fleet.clean_energy import published_cfe_percent, read_contracts
 from carbonrouter_core.grid.prices import price_per_mwh, read_own_prices, zones_with_prices
+from carbonrouter_core.results.accounts import account, warnings_of
 from carbonrouter_core.results.indicators import indicators, more_water
 from carbonrouter_core.results.market_based import market_based
-from carbonrouter_core.results.money import cost_of, cost_per_tonne_avoided, gpu_hours
+from carbonrouter_core.results.run_cost import cost_of, cost_per_tonne_avoided, gpu_hours
 from carbonrouter_core.results.saving_parts import saving_parts
 from tests.hand_made import T, make_trace
 
@@ -167,16 +170,25 @@ def test_a_wrong_table_names_its_row(tmp_path: Path, text: str, words: str) -> N
         read_own_prices(path, ["GB"])
 
 
-def test_json_of_a_comparison_has_all_of_it_and_says_what_is_not_known() -> None:
-    done = run(("carbonrouter-lookahead", "faircarbon"))
-    result = done.to_dict()
+def test_what_is_not_known_is_said() -> None:
+    done = run(regions=("asia-southeast1",))  # SG: neither price nor water of electricity
+    of_run = account(done.prepared, done.runs["faircarbon"])
+    values = of_run.to_dict(done.prepared.scenario)
+    assert values["money"]["cost"] is None
+    assert values["money"]["gpus"] is None
+    assert values["water"]["water_l"] is None
+    sentences = warnings_of({"faircarbon": of_run}, "EUR")
+    assert any("SG" in text and "cost" in text for text in sentences)
+    assert any("water_l is not known" in text for text in sentences)
+
+
+def test_the_command_prints_the_parts_of_the_saving(capsys: pytest.CaptureFixture[str]) -> None:
+    fields = ["--trace", "claude-code", "--set", "window_days=2", "--set", "models=Llama-3.1-8B"]
+    assert main(["accounts", *fields, "--set", 'electricity_price_per_mwh={"GB": 80}']) == 0
+    result = json.loads(capsys.readouterr().out)
     ours = result["policies"]["carbonrouter-lookahead"]
     theirs = result["policies"]["faircarbon"]
-    parts = ours["saving_parts_g"]
-    assert parts["total_g"] == pytest.approx(theirs["carbon_g"] - ours["carbon_g"])
-    assert sum(theirs["saving_parts_g"].values()) == 0
-    assert (ours["money"]["cost"] is None) == bool(ours["money"]["zones_without_price"])
-    known = run(("faircarbon",), regions=("asia-southeast1",)).to_dict()  # SG: neither is known
-    assert known["policies"]["faircarbon"]["water"]["water_l"] is None
-    assert any("SG" in text and "cost" in text for text in known["warnings"])
-    assert any("water_l is not known" in text for text in known["warnings"])
+    saved_g = theirs["market_based"]["location_g"] - ours["market_based"]["location_g"]
+    assert ours["saving_parts_g"]["total_g"] == pytest.approx(saved_g)
+    assert ours["saving_parts_g"]["model_g"] == 0
+    assert "AU-NSW" in " ".join(result["warnings"]) or ours["money"]["cost"] is not None

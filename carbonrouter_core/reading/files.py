@@ -145,7 +145,10 @@ class Source:
             return tuple(self._parquet.schema_arrow.names)
         if self.kind == "csv":
             first = self.head.split(b"\n", 1)[0].decode("utf-8", "replace").rstrip("\r")
-            return tuple(next(csv.reader([first], delimiter=self.delimiter), []))
+            try:
+                return tuple(next(csv.reader([first], delimiter=self.delimiter), []))
+            except csv.Error as error:
+                raise self.error(f"line 1 is no row of column names: {error}.") from error
         return tuple(map(whole_text, self.samples[0])) if self.samples else ()
 
     @cached_property

@@ -418,6 +418,7 @@ def test_an_uneven_grid_and_a_single_row_are_refused(bring: Bring) -> None:
         (b"\xff\xfet\x00i\x00", "no column of times"),
         ((HEADER + "2024-01-01T00:00Z;Straße ").encode() + b"\xdf;1\n", "UTF-8"),
         (b"session,turn\na,0\n", "no column of times"),
+        (b"time;zo\rne;value\n2024-01-01T00:00Z;GB;1\n", "line 1 is no row of column names"),
         (b"2024-01-01 00:00;DE;412,5\n", "the first line is data"),
         (b"time;zone\n2024-01-01T00:00Z;GB\n", "no column of intensity"),
         (b'{"a": 1}\n', "no column of times"),

@@ -191,4 +191,7 @@ def test_the_command_prints_the_parts_of_the_saving(capsys: pytest.CaptureFixtur
     saved_g = theirs["market_based"]["location_g"] - ours["market_based"]["location_g"]
     assert ours["saving_parts_g"]["total_g"] == pytest.approx(saved_g)
     assert ours["saving_parts_g"]["model_g"] == 0
-    assert "AU-NSW" in " ".join(result["warnings"]) or ours["money"]["cost"] is not None
+    money = ours["money"]
+    assert (money["cost"] is None) == bool(money["zones_without_price"])
+    assert all(zone in " ".join(result["warnings"]) for zone in money["zones_without_price"])
+    assert "GB" not in money["zones_without_price"]

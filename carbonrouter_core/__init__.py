@@ -25,7 +25,7 @@ from carbonrouter_core.replay.world import Prepared, prepare
 from carbonrouter_core.report import html_report, write_bundle
 from carbonrouter_core.results.comparison import Comparison, Interval, compare
 from carbonrouter_core.results.totals import FIGURES
-from carbonrouter_core.routing.policies import BASELINE, OPTIMUM, POLICIES, Policy
+from carbonrouter_core.routing.policies import FAIRCARBON, OPTIMUM, POLICIES, Policy
 from carbonrouter_core.scenario import FIELDS, PRESETS, Scenario, preset
 from carbonrouter_core.store.find_trace import find_trace
 from carbonrouter_core.store.sites import load_catalog
@@ -41,7 +41,7 @@ __version__ = VERSION
 
 __all__ = [
     "Axis",
-    "BASELINE",
+    "FAIRCARBON",
     "BUILTIN_TRACES",
     "CarbonRouter",
     "CarbonRouterError",

@@ -155,6 +155,23 @@ class Scenario:
         None, "median the gaps are stretched to; none: as in the table", "s", low=0.1, high=1e6
     )
     seed: int = _field(7, "seed of all draws", low=0, high=2**31 - 1)
+    conversations_per_day: float = _field(
+        100_000.0, "conversations that the service has in a day, on average", low=0.001, high=1e9
+    )
+    baseline: str = _field(
+        "faircarbon",
+        "today's practice, which savings are against: id of a policy, or as-served",
+        max_length=80,
+    )
+    baseline_model: str = _field(
+        "", "model of policy fixed-deployment; empty: the first", max_length=120
+    )
+    baseline_region: str = _field(
+        "", "region of policy fixed-deployment; empty: the first", max_length=120
+    )
+    baseline_mix: Mapping[str, float] = _field(
+        {}, "weight of each MODEL @ REGION under policy own-mix; none: equally in all"
+    )
 
     def __post_init__(self) -> None:
         for spec in fields(self):
@@ -173,6 +190,14 @@ class Scenario:
                 )
         if self.user_mix and not sum(self.user_mix.values()) > 0:
             raise ScenarioError("user_mix adds up to nothing; give one region a weight above 0.")
+        for place, weight in self.baseline_mix.items():
+            if not 0 <= weight <= MAX_WEIGHT:
+                raise ScenarioError(
+                    f"baseline_mix of {place} is {weight}; it must be 0 or more, "
+                    f"up to {MAX_WEIGHT:,g}."
+                )
+        if self.baseline_mix and not sum(self.baseline_mix.values()) > 0:
+            raise ScenarioError("baseline_mix adds up to nothing; give one place a weight above 0.")
         for region, pue in self.pue_overrides.items():
             if not 1.0 <= pue <= 5.0:
                 raise ScenarioError(f"pue_overrides of {region} is {pue}; a PUE is from 1 to 5.")
@@ -518,7 +543,7 @@ def _rule(kind: str, limits: Mapping[str, Any]) -> str:
         "date": "a date such as 2024-05-13",
         "tuple[str, ...]": "a list of names",
         "Mapping[str, tuple[str, ...]]": "lists of regions by GPU type",
-        "Mapping[str, float]": "numbers by region",
+        "Mapping[str, float]": "numbers by name",
         "str": "text of at most 4096 characters",
     }[kind]
 
@@ -531,6 +556,10 @@ PRESETS: Mapping[str, Scenario] = MappingProxyType(
     }
 )
 """The cache presets of docs/design.md, section 6; all else is as in Paper."""
+
+
+START = Scenario(name="Start", baseline="nearest-region")
+"""What is shown to those who named no preset: preset Paper against a practice that exists."""
 
 
 def preset(name: str) -> Scenario:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from functools import partial
+from html import escape
 
 import pandas as pd
 import streamlit as st
@@ -30,6 +31,9 @@ def draw(shown: page.Page) -> None:
 
     if not shown.present:
         page.note(newcomers.LEAD)
+    with page.guard():
+        sentence = cache.advice_against_today(shown.scenario, router)
+        st.html(f'<p class="cr-advice"><b>{escape(sentence)}</b></p>')
     savings = (figures.saving, figures.saving_long, figures.saving_test)
     st.html(answer.hero_html(*savings, summary, router, figures.unmet))
     beaten = st.empty()
@@ -49,7 +53,7 @@ def draw(shown: page.Page) -> None:
         page.note(answer.KV_CACHE_SENTENCE)
         with page.guard():
             chart = charts.saving_by_length(
-                below.by_length, router, core.BASELINE, present=shown.present
+                below.by_length, router, core.FAIRCARBON, present=shown.present
             )
             charts.show(chart, key="saving-by-length")
         page.note(answer.tail(below.by_length))

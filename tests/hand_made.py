@@ -146,6 +146,10 @@ def make_catalog(
     )
 
 
+MANY_PER_DAY = 1e9
+"""Conversations a day that fill every batch."""
+
+
 def make_world(
     trace: Trace,
     catalog: Catalog,
@@ -165,6 +169,7 @@ def make_world(
                 "models": tuple(catalog.models),
                 "gpu_regions": {},
                 "concurrency": BATCH,
+                "conversations_per_day": MANY_PER_DAY,
                 "quality_floor": 0.0,
             }
             | fields

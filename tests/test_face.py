@@ -13,7 +13,7 @@ from tests.conftest import ROOT
 
 NAMES = (
     "Axis",
-    "BASELINE",
+    "FAIRCARBON",
     "BUILTIN_TRACES",
     "CarbonRouter",
     "CarbonRouterError",

@@ -26,11 +26,20 @@ from carbonrouter_core.replay.executors import open_executor
 from carbonrouter_core.replay.world import Prepared
 from carbonrouter_core.results.comparison import Comparison, Interval, compare
 from carbonrouter_core.results.parts import PartedTrace, compare_parts
-from carbonrouter_core.routing.policies import AS_SERVED, BASELINE, BOUND, OPTIMUM, POLICIES, policy
+from carbonrouter_core.results.per_year import NOT_BY_SITE, per_year
+from carbonrouter_core.routing.policies import (
+    AS_SERVED,
+    BOUND,
+    FAIRCARBON,
+    OPTIMUM,
+    POLICIES,
+    policy,
+)
 from carbonrouter_core.scenario import Scenario
 from carbonrouter_core.store.find_trace import find_trace, parts_folder
 from carbonrouter_core.traces.schema import LONG_SESSION_TURNS, Trace
 from carbonrouter_core.units import mass_scale
+from carbonrouter_core.words import figures as fmt
 from carbonrouter_core.words import notes
 
 DEFAULT_POLICIES = tuple(POLICIES)
@@ -96,7 +105,15 @@ def _compare(options: argparse.Namespace) -> None:
     if options.policies is None and has_served(trace):
         chosen += (AS_SERVED.id,)
     check_output(options.export_trace, ".parquet", option="--export-trace")
-    comparison = compare(scenario, [*chosen, BASELINE], trace, catalog_from(options), on_disk=True)
+    if options.policies is None:
+        chosen = tuple(dict.fromkeys((*chosen, policy(scenario.baseline).id)))
+    comparison = compare(
+        scenario,
+        [*chosen, scenario.baseline, FAIRCARBON],
+        trace,
+        catalog_from(options),
+        on_disk=True,
+    )
     if options.export_trace is not None:
         _export_trace(comparison, options.export_trace)
     if options.json:
@@ -130,7 +147,9 @@ def _compare_parts(
     policies = {}
     for name in chosen:
         interval = comparison.saving(name, sessions=comparison.test_half)[1:]
-        policies[name] = comparison.figures(name) | {
+        figures = comparison.figures(name)
+        policies[name] = figures | {
+            "per_year": per_year(figures, scenario.conversations_per_day)._asdict(),
             "long_sessions": comparison.figures(name, comparison.long_sessions),
             "test_half": comparison.figures(name, comparison.test_half)
             | {"saving_interval_percent": interval},
@@ -141,7 +160,7 @@ def _compare_parts(
             "scenario": scenario.to_dict(),
             "trace": {"name": trace.name, "sessions": trace.n_sessions, "turns": trace.n_turns},
             "policies": policies,
-            "warnings": list(comparison.warnings),
+            "warnings": [*comparison.warnings, NOT_BY_SITE],
         }
     )
 
@@ -157,6 +176,7 @@ def _table(comparison: Compared, chosen: Sequence[str]) -> str:
         "",
         f"{'policy':<24}{scale.unit + ' CO2e':>11}{'saving %':>10}{'95 % interval':>18}"
         f"{'> ' + str(LONG_SESSION_TURNS) + ' turns %':>12}{'test half %':>13}{'95 % interval':>18}"
+        f"{'faircarbon %':>15}"
         f"{'recompute %':>13}"
         f"{'moves/sess.':>12}{'quality':>9}{'TTFT ms':>9}{'latency s':>11}",
     ]
@@ -165,16 +185,18 @@ def _table(comparison: Compared, chosen: Sequence[str]) -> str:
         half = comparison.saving(name, sessions=comparison.test_half)
         lines.append(
             f"{name:<24}{figures['carbon_g'] * scale.factor:>11.3f}"
-            f"{number(figures['saving_vs_faircarbon_percent'], 1):>10}"
+            f"{number(figures['saving_percent'], 1):>10}"
             f"{interval_text(comparison.saving(name)):>18}"
-            f"{number(long['saving_vs_faircarbon_percent'], 1):>12}"
+            f"{number(long['saving_percent'], 1):>12}"
             f"{number(half.value_percent, 1):>13}{interval_text(half):>18}"
+            f"{number(figures['saving_vs_faircarbon_percent'], 1):>15}"
             f"{number(figures['recompute_share'], 1, 100):>13}"
             f"{number(figures['moves_per_session'], 2):>12}"
             f"{number(figures['quality_mean'], 3):>9}"
             f"{number(figures['ttft_ms_mean'], 0):>9}"
             f"{number(figures['latency_ms_mean'], 1, 1e-3):>11}"
         )
+    lines += ["", *_year_lines(comparison, figures_by_policy)]
     lines += ["", *_fairness_lines(figures_by_policy)]
     unserved = figures_by_policy[chosen[0]]["unserved_turns"]
     if unserved:
@@ -203,7 +225,25 @@ def _optimum_line(comparison: Compared, chosen: Sequence[str]) -> str:
         text += ", with embodied carbon counted" if scenario.embodied else ""
     if not gaps_closed:
         return text
-    return f"{text}. Of the way there from {BASELINE}: {', '.join(gaps_closed)}."
+    return f"{text}. Of the way there from {scenario.baseline}: {', '.join(gaps_closed)}."
+
+
+def _year_lines(
+    comparison: Compared, figures_by_policy: Mapping[str, Mapping[str, Any]]
+) -> list[str]:
+    """What each policy comes to in a year at the volume of the service."""
+    scenario = comparison.prepared.scenario
+    per_day = scenario.conversations_per_day
+    lines = [
+        f"saving %: against {scenario.baseline}, today's practice of this scenario (baseline); "
+        f"faircarbon %: against {FAIRCARBON}",
+        "",
+        f"{f'a year of {fmt.exact(per_day, 7)} a day':<24}{'t CO2e':>11}{'kWh':>14}",
+    ]
+    for name, figures in figures_by_policy.items():
+        year = per_year(figures, per_day)
+        lines.append(f"{name:<24}{number(year.carbon_t, 2):>11}{number(year.energy_kwh, 0):>14}")
+    return lines
 
 
 def _fairness_lines(figures_by_policy: Mapping[str, Mapping[str, Any]]) -> list[str]:

@@ -15,7 +15,7 @@ from carbonrouter_core.grid.importers.base import MAPPED, IntensityOptions
 from carbonrouter_core.reading.mapping import columns_from
 from carbonrouter_core.reading.numbers import G_PER_KWH
 from carbonrouter_core.routing.policies import policy
-from carbonrouter_core.scenario import BASES, FIELDS, KINDS, PRESETS, Scenario, preset
+from carbonrouter_core.scenario import BASES, FIELDS, KINDS, PRESETS, START, Scenario, preset
 from carbonrouter_core.store.mappings import mapping_named
 from carbonrouter_core.store.sites import check_region
 from carbonrouter_core.traces.importers import IMPORTERS
@@ -52,7 +52,12 @@ def add_json_option(parser: argparse.ArgumentParser, what: str = "everything") -
 def add_scenario_options(parser: argparse.ArgumentParser) -> None:
     """The options that choose a scenario; :func:`scenario_from` reads them."""
     base = parser.add_mutually_exclusive_group()
-    base.add_argument("--preset", metavar="NAME", help=f"one of {', '.join(PRESETS)}")
+    base.add_argument(
+        "--preset",
+        metavar="NAME",
+        help=f"one of {', '.join(PRESETS)}, each against FairCarbon; default: Paper against "
+        f"{START.baseline}",
+    )
     base.add_argument("--scenario", metavar="FILE", type=Path, help="a scenario as JSON")
     parser.add_argument(
         "--trace",
@@ -75,7 +80,7 @@ def scenario_from(options: argparse.Namespace) -> Scenario:
     if options.scenario is not None:
         scenario = Scenario.from_json(_read_text(options.scenario))
     else:
-        scenario = preset(options.preset) if options.preset is not None else Scenario()
+        scenario = preset(options.preset) if options.preset is not None else START
     changes: dict[str, Any] = {}
     if options.trace is not None:
         changes["trace"] = options.trace

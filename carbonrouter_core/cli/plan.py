@@ -24,12 +24,12 @@ from carbonrouter_core.cli.own_catalog import catalog_from
 from carbonrouter_core.errors import InputError
 from carbonrouter_core.replay.executors import open_executor
 from carbonrouter_core.results.comparison import Comparison, compare
-from carbonrouter_core.routing.policies import BASELINE, ROUTER, STICKY
+from carbonrouter_core.routing.policies import FAIRCARBON, ROUTER, STICKY
 from carbonrouter_core.studies import planning
 from carbonrouter_core.studies.sweep import Question, run_points
 from carbonrouter_core.units import G_PER_KG
 
-DEFAULT_POLICIES = (ROUTER, BASELINE, STICKY)
+DEFAULT_POLICIES = (ROUTER, FAIRCARBON, STICKY)
 
 
 def add_to(commands: Any) -> None:

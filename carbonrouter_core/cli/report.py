@@ -23,7 +23,7 @@ from carbonrouter_core.report import html_report, kept_runs, write_bundle
 from carbonrouter_core.report.html import REPORT_POLICIES
 from carbonrouter_core.results import provenance
 from carbonrouter_core.results.comparison import compare
-from carbonrouter_core.routing.policies import BASELINE, POLICIES, ROUTER, policy
+from carbonrouter_core.routing.policies import FAIRCARBON, POLICIES, ROUTER, policy
 from carbonrouter_core.store.catalogue import checked_name
 from carbonrouter_core.store.store import open_store
 
@@ -50,7 +50,7 @@ def add_to(commands: Any) -> None:
         "--router",
         metavar="ID",
         default=ROUTER,
-        help=f"the policy that is reported on against {BASELINE} (default: {ROUTER})",
+        help=f"the policy that is reported on against {FAIRCARBON} (default: {ROUTER})",
     )
     add_policies_option(
         parser, f"none more in a .zip; {', '.join(REPORT_POLICIES)} in an .html", POLICIES
@@ -66,16 +66,18 @@ def _report(options: argparse.Namespace) -> None:
         raise InputError("--note is the note of a run that is kept; give --keep NAME too.")
     is_html = out.suffix.lower() == ".html"
     more = policies_from(options.policies, REPORT_POLICIES if is_html else ())
-    chosen = [policy(options.router).id, BASELINE, *more]
-    if chosen[0] == BASELINE:
-        raise InputError(f"--router {BASELINE} would be compared with itself; name another policy.")
+    scenario = scenario_from(options)
+    baseline = policy(scenario.baseline).id
+    chosen = list(dict.fromkeys((policy(options.router).id, baseline, FAIRCARBON, *more)))
+    if chosen[0] == FAIRCARBON:
+        raise InputError(
+            f"--router {FAIRCARBON} would be compared with itself; name another policy."
+        )
     store = None
     if options.keep is not None:  # a wrong name is an error before the work, not after it
         checked_name(options.keep)
         store = open_store()
-    comparison = compare(
-        scenario_from(options), chosen, catalog=catalog_from(options), on_disk=True
-    )
+    comparison = compare(scenario, chosen, catalog=catalog_from(options), on_disk=True)
     if is_html:
         text = html_report(comparison, chosen[0])
         _write_whole(out, lambda file: file.write(text.encode()))

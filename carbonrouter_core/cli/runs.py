@@ -9,7 +9,7 @@ from carbonrouter_core.cli.options import add_command
 from carbonrouter_core.errors import InputError
 from carbonrouter_core.report import kept_runs
 from carbonrouter_core.results.totals import FIGURES
-from carbonrouter_core.routing.policies import BASELINE
+from carbonrouter_core.routing.policies import FAIRCARBON
 from carbonrouter_core.store.store import Store, existing_store
 
 SHOWN_FIGURES = ("carbon_g", "energy_kwh", "recompute_share", "quality_mean", "latency_ms_mean")
@@ -97,7 +97,7 @@ def _compared(store: Store, first: int, second: int) -> str:
             common, elsewhere = difference.turns[policy_id]
             lines.append(f"  {elsewhere:,} of {common:,} turns served elsewhere")
     if not difference.figures:
-        lines.append(f"They have no policy in common, not even {BASELINE}.")
+        lines.append(f"They have no policy in common, not even {FAIRCARBON}.")
     return "\n".join(lines)
 
 

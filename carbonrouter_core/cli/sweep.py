@@ -23,14 +23,14 @@ from carbonrouter_core.cli.output import count_line, interval_text, number, prin
 from carbonrouter_core.cli.own_catalog import catalog_from
 from carbonrouter_core.errors import InputError, StoreError
 from carbonrouter_core.replay.executors import open_executor
-from carbonrouter_core.routing.policies import BASELINE, ROUTERS
+from carbonrouter_core.routing.policies import FAIRCARBON, ROUTERS
 from carbonrouter_core.store.store import Store, open_store
 from carbonrouter_core.studies import sensitivity
 from carbonrouter_core.studies.inputs import SWEEP_INPUTS, Point, sweep_input
 from carbonrouter_core.studies.runner import Runner
 from carbonrouter_core.studies.sweep import HALVES, Axis, Outcome, Question, Sweep
 
-DEFAULT_POLICIES = (*ROUTERS, BASELINE)
+DEFAULT_POLICIES = (*ROUTERS, FAIRCARBON)
 DEFAULT_VALUES = 7
 
 
@@ -60,7 +60,7 @@ def add_to(commands: Any) -> None:
         help="where the first policy stops winning; low:high after =",
     )
     add_policies_option(parser, ",".join(DEFAULT_POLICIES))
-    parser.add_argument("--baseline", default=BASELINE, help=f"default: {BASELINE}")
+    parser.add_argument("--baseline", help="default: the baseline of the scenario")
     parser.add_argument(
         "--half", choices=HALVES, default="test", help="which sessions the figures are of"
     )
@@ -72,7 +72,7 @@ def add_to(commands: Any) -> None:
 def _sweep(options: argparse.Namespace) -> None:
     base = scenario_from(options)
     policies = policies_from(options.policies, DEFAULT_POLICIES)
-    question = Question(policies, options.baseline, options.half, options.sample)
+    question = Question(policies, options.baseline or base.baseline, options.half, options.sample)
     first = next((name for name in question.policies if name != question.baseline), None)
     if first is None:
         raise InputError("--policies names only the baseline; name a policy to compare with it.")

@@ -18,7 +18,7 @@ from carbonrouter_core.cli.own_catalog import catalog_from
 from carbonrouter_core.errors import InputError, ScenarioError
 from carbonrouter_core.grid.choice import EPOCH
 from carbonrouter_core.grid.knowledge import MEANING
-from carbonrouter_core.routing.policies import BASELINE, CLEANEST_REGION, ROUTER, ROUTERS
+from carbonrouter_core.routing.policies import CLEANEST_REGION, FAIRCARBON, ROUTER, ROUTERS
 from carbonrouter_core.scenario import Scenario
 from carbonrouter_core.studies.seasons import (
     KnowledgeResult,
@@ -110,7 +110,7 @@ def _window_lines(windows: list[WindowResult]) -> list[str]:
         if window.problem:
             lines.append(f"{window.start.isoformat():<12}{window.problem}")
             continue
-        baseline_g = window.figures[BASELINE]["carbon_g"]
+        baseline_g = window.figures[FAIRCARBON]["carbon_g"]
         scale = mass_scale(baseline_g)
         cells = "".join(f"{saving_text(window.saving[name]):>40}" for name in ROUTERS)
         baseline = f"{baseline_g * scale.factor:.2f} {scale.unit}"

@@ -26,9 +26,11 @@ from carbonrouter_core.fleet.catalog import (
     does_not_fit,
 )
 from carbonrouter_core.fleet.own import additions_of
+from carbonrouter_core.fleet.volume import Workload, turns_in_progress
 from carbonrouter_core.quality.item_response import ability_from_accuracy
 from carbonrouter_core.scenario import DEFAULT_GPU_REGIONS, Scenario
 from carbonrouter_core.traces.schema import Trace
+from carbonrouter_core.words import figures as fmt
 from carbonrouter_core.words.names import unknown
 
 T = TypeVar("T")
@@ -123,6 +125,8 @@ class Deployments:
     """The models, GPU types and energy points that the user added, as far as they are chosen."""
     regions: tuple[Region, ...]
     user_regions: tuple[str, ...]
+    turns_in_progress: float
+    """Turns in progress at a time at the scenario's volume, on average (:mod:`.volume`)."""
     warnings: tuple[str, ...]
 
     def __len__(self) -> int:
@@ -156,10 +160,12 @@ def build_deployments(
     catalog: Catalog,
     contexts: Mapping[int, float],
     user_regions: Sequence[str],
+    workload: Workload,
 ) -> Deployments:
     """The candidates of ``scenario`` for a trace.
 
     ``contexts``: the mean context of the trace in tokens, for each context window of the models.
+    ``workload``: sums over the trace, from which the turns in progress follow.
 
     Raises :class:`ScenarioError` for a choice that cannot be run, with what to change.
     A model without energy points for one of the GPU types is left out there, with a warning.
@@ -189,15 +195,33 @@ def build_deployments(
                 f"{model.model} has no energy points for {', '.join(lacking)}: left out there."
             )
         curves += [(m, curve) for curve in known]
+
+    def built(batch: float) -> list[tuple[Replica, dict[str, float]]]:
+        """A replica of each pair that decodes at most ``batch`` sequences together."""
+        return [
+            _replica(
+                models[m],
+                catalog.gpus[curve.gpu],
+                curve,
+                contexts[models[m].context_tokens],
+                batch,
+            )
+            for m, curve in curves
+        ]
+
+    def turn_s_at(batch: float) -> float:
+        """Mean time of a turn over the pairs."""
+        times_s = [
+            workload.turn_s(column["prefill_ms"], column["inter_token_ms"])
+            for _, column in built(batch)
+        ]
+        return sum(times_s) / len(times_s)
+
+    in_progress = turns_in_progress(
+        workload.turns_per_s(scenario.conversations_per_day), scenario.concurrency, turn_s_at
+    )
     replicas, columns = [], []
-    for m, curve in curves:
-        replica, column = _replica(
-            models[m],
-            catalog.gpus[curve.gpu],
-            curve,
-            contexts[models[m].context_tokens],
-            scenario.concurrency,
-        )
+    for replica, column in built(min(scenario.concurrency, max(1.0, in_progress))):
         replicas.append(replica)
         columns.append(column)
         if replica.extrapolated:
@@ -205,6 +229,8 @@ def build_deployments(
                 f"{replica.model} on {replica.gpu}: {replica.batch:.1f} sequences decode together, "
                 "fewer than ever measured; energy is extrapolated."
             )
+    if in_progress < scenario.concurrency:
+        warnings.append(too_few_in_progress(scenario, in_progress))
     where = [sites[curve.gpu] for _, curve in curves]
     pair_of = np.repeat(np.arange(len(curves)), [len(w) for w in where])
     pue = [scenario.pue_overrides.get(r.region, r.pue) for r in regions]
@@ -240,7 +266,19 @@ def build_deployments(
         own_entries=own_entries,
         regions=tuple(regions),
         user_regions=tuple(user_regions),
+        turns_in_progress=in_progress,
         warnings=tuple(warnings),
+    )
+
+
+def too_few_in_progress(scenario: Scenario, in_progress: float) -> str:
+    """The warning for a volume that cannot fill the batch that the scenario assumes."""
+    per_day = scenario.conversations_per_day
+    return (
+        f"At {fmt.exact(per_day, 7)} conversations a day {in_progress:,.1f} turns are in "
+        f"progress at a time, on average, too few for {scenario.concurrency:,g} sequences to "
+        f"decode together (concurrency). A batch of {max(1.0, in_progress):,.1f} is charged, "
+        "as if all turns in progress were on one replica; over several they would emit more."
     )
 
 

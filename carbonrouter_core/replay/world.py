@@ -15,6 +15,7 @@ import numpy as np
 from carbonrouter_core.errors import ScenarioError, TraceError
 from carbonrouter_core.fleet.catalog import Catalog
 from carbonrouter_core.fleet.deployments import Deployments, build_deployments, mean_context_tokens
+from carbonrouter_core.fleet.volume import Workload
 from carbonrouter_core.grid.choice import Chosen, IntensitySource, OwnSeries, choose
 from carbonrouter_core.grid.knowledge import known_by_region
 from carbonrouter_core.grid.series import ZoneSeries, intensity_by_region, utc_text
@@ -22,8 +23,9 @@ from carbonrouter_core.quality.item_response import QualityFit
 from carbonrouter_core.replay.charging import charge
 from carbonrouter_core.replay.decisions import replay
 from carbonrouter_core.replay.fairness import raised_floors
-from carbonrouter_core.routing.kernel import Rules, make_rules, with_floors
-from carbonrouter_core.routing.policies import POLICIES, Policy, policy
+from carbonrouter_core.replay.practice import checked_baseline, with_practice
+from carbonrouter_core.routing.kernel import Rules, make_rules, with_floors, without_limits
+from carbonrouter_core.routing.policies import POLICIES, PRACTICES, Policy, policy
 from carbonrouter_core.scenario import Scenario
 from carbonrouter_core.store.find_trace import find_trace
 from carbonrouter_core.store.series import own_series_of
@@ -69,6 +71,8 @@ class Prepared:
         Where the intensity of each region comes from.
     intensity_notes
         What the reader must know of it, in sentences.
+    baseline_notes
+        What the reader must know of the scenario's baseline, in sentences.
     """
 
     scenario: Scenario
@@ -83,6 +87,7 @@ class Prepared:
     known: np.ndarray | None = None
     intensity_sources: tuple[IntensitySource, ...] = ()
     intensity_notes: tuple[str, ...] = ()
+    baseline_notes: tuple[str, ...] = ()
 
     def floors_of(self, policy_id: str) -> np.ndarray:
         """Quality floors under a policy.
@@ -116,6 +121,9 @@ class Prepared:
         Rules
             For compiled code.
         """
+        if policy_id in PRACTICES:
+            rules = without_limits(self.rules)
+            return with_practice(rules, policy_id, self.scenario, self.deployments)
         floors = self.fair_floors.get(policy_id)
         rules = self.rules if floors is None else with_floors(self.rules, floors, self.k)
         if policy(policy_id).free_history:
@@ -236,18 +244,21 @@ class Prepared:
         own = (self.training.note,) if self.training.note else ()
         copies = self.placed.trace.copies
         left_out = (notes.copies(copies),) if copies else ()
-        return self.deployments.warnings + self.intensity_notes + own + left_out
+        grid = self.intensity_notes + self.baseline_notes
+        return self.deployments.warnings + grid + own + left_out
 
 
 @dataclass(frozen=True)
 class Survey:
     """What must be known of a whole trace before a part of it is replayed.
 
-    ``contexts``: mean context in tokens by context window; ``last_start_s``: when its last turn
-    starts, from the start of the window; ``movable``: whether its times are drawn.
+    ``contexts``: mean context in tokens by context window; ``workload``: sums over the trace;
+    ``last_start_s``: when its last turn starts, from the start of the window; ``movable``: whether
+    its times are drawn.
     """
 
     contexts: Mapping[int, float]
+    workload: Workload
     last_start_s: float
     user_regions: tuple[str, ...]
     movable: bool
@@ -308,12 +319,16 @@ def prepare(
     placed = placed_in(scenario, trace, catalog)
     survey = survey or Survey(
         contexts={n: mean_context_tokens(trace, n) for n in catalog.context_windows},
+        workload=Workload.of(trace),
         last_start_s=float(placed.start_s.max()),
         user_regions=placed.user_regions,
         movable=trace.start_s is None,  # its own times have no window to move
     )
     placed = _seen_by(placed, survey.user_regions)
-    deployments = build_deployments(scenario, catalog, survey.contexts, survey.user_regions)
+    deployments = build_deployments(
+        scenario, catalog, survey.contexts, survey.user_regions, survey.workload
+    )
+    baseline_notes = checked_baseline(scenario, deployments)
     zones = [region.zone for region in deployments.regions]
     own, locked = own_series_of(scenario, zones, own_series)
     chosen = choose(
@@ -340,6 +355,7 @@ def prepare(
             *([locked] if locked else []),
             *_other_years(scenario, trace, chosen),
         ),
+        baseline_notes=baseline_notes,
         **_intensity(scenario, chosen.series, placed),
     )
     return replace(prepared, fair_floors=fair_floors(prepared))

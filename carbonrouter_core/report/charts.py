@@ -10,7 +10,7 @@ import pandas as pd
 from carbonrouter_core.report import svg_charts as svg
 from carbonrouter_core.report.colours import PART_NAMES, policy_colour
 from carbonrouter_core.report.values import Report
-from carbonrouter_core.routing.policies import BASELINE
+from carbonrouter_core.routing.policies import FAIRCARBON
 from carbonrouter_core.units import HOURS_PER_DAY, S_PER_DAY, S_PER_HOUR
 from carbonrouter_core.words import figures as fmt
 
@@ -40,7 +40,7 @@ def saving_by_length(report: Report) -> svg.Chart:
             _finite(row["low_percent"]),
             _finite(row["high_percent"]),
         )
-        for row in report.comparison.saving_by_length(report.router).to_dict("records")
+        for row in report.comparison.saving_by_length(report.router, FAIRCARBON).to_dict("records")
     ]
     return svg.saving_ranges(
         "Saving by length of the conversation",
@@ -69,7 +69,7 @@ def carbon_over_time(report: Report) -> svg.Chart:
     region = np.where(decided >= 0, comparison.prepared.deployments.fleet.region[decided], -1)
     cities = [site["city"] for site in report.sites]
     by_region = [total_g(report.router, region == i) for i in range(len(cities))]
-    against = total_g(BASELINE)
+    against = total_g(FAIRCARBON)
     mass = fmt.Mass.for_largest(max(float(np.sum(by_region, axis=0).max()), float(against.max())))
 
     def line(label: str, grams: np.ndarray) -> svg.Line:
@@ -93,10 +93,10 @@ def carbon_over_time(report: Report) -> svg.Chart:
     return svg.stacked_columns(
         f"Carbon of {report.name(report.router)} by region",
         f"one column {each}, UTC; a turn counts where it starts; the line is "
-        f"{report.name(BASELINE)}'s total",
+        f"{report.name(FAIRCARBON)}'s total",
         [f"{start:%d %b}".lstrip("0") for start in starts],
         stacks,
-        line(report.name(BASELINE), against),
+        line(report.name(FAIRCARBON), against),
         f"{mass.unit} per {unit}",
     )
 

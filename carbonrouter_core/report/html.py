@@ -14,7 +14,7 @@ from carbonrouter_core.errors import InputError
 from carbonrouter_core.report import charts
 from carbonrouter_core.report.values import Report
 from carbonrouter_core.results.comparison import Comparison, gap_closed_percent
-from carbonrouter_core.routing.policies import BASELINE, BOUND, POLICIES
+from carbonrouter_core.routing.policies import BOUND, FAIRCARBON, POLICIES
 from carbonrouter_core.words import answer, notes
 from carbonrouter_core.words import figures as fmt
 
@@ -70,10 +70,10 @@ def html_report(
     InputError
         If ``router`` or FairCarbon was not run.
     """
-    for policy_id in (router, BASELINE):
+    for policy_id in (router, FAIRCARBON):
         if policy_id not in comparison.runs:
             raise InputError(f"The report needs policy {policy_id}; run it too.")
     report = Report(comparison, router, generated_utc or datetime.now(UTC))
     return _environment.get_template("report.html").render(
-        report=report, router=report.name(router), baseline=report.name(BASELINE)
+        report=report, router=report.name(router), baseline=report.name(FAIRCARBON)
     )

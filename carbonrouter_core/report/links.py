@@ -1,6 +1,6 @@
 """Scenarios in links: every input, versioned and compressed, and opened with distrust.
 
-A link text is ``1.`` (the version of this format) and base64url of a zlib stream of JSON. Names
+A link text is ``2.`` (the version of this format) and base64url of a zlib stream of JSON. Names
 that occur in most scenarios are one byte each, so that the longest scenario that needs nothing
 uploaded stays short enough for any program that passes links on.
 
@@ -24,13 +24,24 @@ from carbonrouter_core.fleet.catalog import OwnEntry
 from carbonrouter_core.fleet.own import additions_of
 from carbonrouter_core.fleet.tables import read_catalog
 from carbonrouter_core.replay.world import Prepared
+from carbonrouter_core.routing.policies import POLICIES, PRACTICES
 from carbonrouter_core.scenario import FIELDS, Scenario
 from carbonrouter_core.store.sites import load_catalog
 from carbonrouter_core.traces.builtin import BUILTIN_TRACES
 from carbonrouter_core.version import VERSION
 from carbonrouter_core.words.names import nearest
 
-LINK_VERSION = 1
+LINK_VERSION = 2
+FIRST_VERSION = 1
+SINCE_2 = (
+    "conversations_per_day",
+    "baseline",
+    "baseline_model",
+    "baseline_region",
+    "baseline_mix",
+)
+"""Fields that links of version 1 lack. Links of version 2 leave them out where they have their
+default, so that most links stay short."""
 PARAMETER = "s"
 """Query parameter of the app that holds a link text."""
 
@@ -70,6 +81,12 @@ _DICTIONARY_1 = (
     b'"gap_median_s":null,"seed":7}}'
 )
 
+_DICTIONARY_2 = (
+    b'"baseline":"fixed-deployment","own-mix","nearest-region","as-served","sticky",'
+    b'"baseline_mix":{},"conversations_per_day":100000.0,"baseline_model":"","baseline_region":"'
+) + _DICTIONARY_1
+"""Of version 2 of the format."""
+
 _APART = ("user_mix", "pue_overrides", "name")
 """Long numbers and free text stand last, in blocks of their own, and so with codes of their own;
 that saves a seventh of a long link."""
@@ -104,6 +121,12 @@ def link_text(
     """
     values = scenario.to_dict() | {"trace": trace_name(scenario.trace)}
     values |= {name: values.pop(name) for name in _APART}
+    defaults = Scenario().to_dict()
+    values = {
+        name: value
+        for name, value in values.items()
+        if name not in SINCE_2 or value != defaults[name]
+    }
     payload: dict[str, Any] = {"app": VERSION, "router": router}
     if own_series:
         payload["own_series"] = dict(own_series)
@@ -113,7 +136,7 @@ def link_text(
     text = json.dumps(payload, ensure_ascii=False, separators=(",", ":")).encode()
     for code, word in zip(_BYTES_1, _WORDS_1, strict=False):
         text = text.replace(b'"%b"' % word.encode(), bytes([code]))
-    packer = zlib.compressobj(9, memLevel=9, strategy=zlib.Z_FILTERED, zdict=_DICTIONARY_1)
+    packer = zlib.compressobj(9, memLevel=9, strategy=zlib.Z_FILTERED, zdict=_DICTIONARY_2)
     packed = b""
     for name in (_APART[0], _APART[-1]):
         head, mark, text = text.partition(b'"%b":' % name.encode())
@@ -172,7 +195,10 @@ def open_link(text: str, traces: Collection[str] = ()) -> Opened:
         name not in ("app", "router", "own_series", "own_entries", "scenario") for name in payload
     ):
         return _refuse("It holds more than a scenario.")
-    opened = open_values(payload.get("scenario"), traces)
+    values = payload.get("scenario")
+    if isinstance(values, dict) and _version(text) > FIRST_VERSION:
+        values = {name: Scenario().to_dict()[name] for name in SINCE_2} | values
+    opened = open_values(values, traces)
     if opened.refused:
         return opened
     notices = list(opened.notices)
@@ -226,6 +252,15 @@ def open_values(values: Any, traces: Collection[str] = ()) -> Opened:
         if name not in FIELDS
     ]
     default = Scenario()
+    if isinstance(values.get("baseline"), str) and values["baseline"] not in {
+        *POLICIES,
+        *PRACTICES,
+    }:
+        notices.append(
+            f"baseline: {_shown(values['baseline'])} is no policy here; the default is used: "
+            f"{default.baseline}."
+        )
+        values = values | {"baseline": default.baseline}
     valid: dict[str, Any] = {}
     for name in FIELDS:
         if name not in values:
@@ -252,6 +287,11 @@ class _RefusedError(Exception):
     """Nothing of a link can be used; the text says why."""
 
 
+def _version(text: str) -> int:
+    """The version of the format of a link text that could be unpacked."""
+    return int(text.strip().partition(".")[0])
+
+
 def _unpacked(text: str) -> dict[str, Any]:
     version, dot, packed = text.strip().partition(".")
     if len(text) > MAX_LINK_CHARACTERS:
@@ -263,12 +303,14 @@ def _unpacked(text: str) -> dict[str, Any]:
             f"It was made by a newer version of this program (link format {int(version)}, this "
             f"one knows {LINK_VERSION}). Update it, or ask for the scenario as a JSON file."
         )
-    if int(version) != LINK_VERSION:
+    if int(version) < FIRST_VERSION:
         raise _RefusedError("It is no link of this program.")
     cut = "It is incomplete or was changed on its way; copy the whole link."
     try:
         data = base64.b64decode(packed + "=" * (-len(packed) % 4), altchars=b"-_", validate=True)
-        unpacker = zlib.decompressobj(zdict=_DICTIONARY_1)
+        unpacker = zlib.decompressobj(
+            zdict=_DICTIONARY_1 if int(version) == FIRST_VERSION else _DICTIONARY_2
+        )
         content = unpacker.decompress(data, MAX_JSON_BYTES)
     except (ValueError, binascii.Error, zlib.error):
         raise _RefusedError(cut) from None

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from html import escape
 
 from carbonrouter_core.report.colours import PART_COLOURS, PART_NAMES, policy_colour
-from carbonrouter_core.routing.policies import BASELINE
+from carbonrouter_core.routing.policies import FAIRCARBON
 from carbonrouter_core.words import figures as fmt
 
 WIDTH = 680
@@ -153,7 +153,7 @@ def stacked_columns(
     totals = [sum(values) for values in zip(*(stack.values for stack in stacks), strict=True)]
     ticks = _ticks(0.0, max([*totals, *against.values], default=0.0))
     entries = [(stack.label, _region_fill(i, len(stacks))) for i, stack in enumerate(stacks)]
-    legend, rows = _legend(entries, line=(against.label, policy_colour(BASELINE)))
+    legend, rows = _legend(entries, line=(against.label, policy_colour(FAIRCARBON)))
     top, left = 18.0 * rows + 26.0, 58.0
     bottom = top + 206.0
     y = _Scale(0.0, ticks[-1], bottom, top)
@@ -173,7 +173,7 @@ def stacked_columns(
         for j, value in enumerate(against.values)
         for end in (0, 1)
     )
-    out.append(_polyline(steps, policy_colour(BASELINE), 2))
+    out.append(_polyline(steps, policy_colour(FAIRCARBON), 2))
     every = max(
         1,
         math.ceil(

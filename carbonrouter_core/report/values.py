@@ -26,7 +26,7 @@ from carbonrouter_core.results import provenance
 from carbonrouter_core.results.comparison import Comparison, Interval
 from carbonrouter_core.results.quoted_range import QuotedRange, quoted_range
 from carbonrouter_core.results.unmet import unmet
-from carbonrouter_core.routing.policies import BASELINE, BOUND, FULL_PROMPT, OPTIMUM, policy
+from carbonrouter_core.routing.policies import BOUND, FAIRCARBON, FULL_PROMPT, OPTIMUM, policy
 from carbonrouter_core.scenario import FIELDS, Scenario
 from carbonrouter_core.traces.schema import Trace
 from carbonrouter_core.version import VERSION
@@ -102,7 +102,7 @@ class Report:
     @property
     def theirs(self) -> dict[str, Any]:
         """FairCarbon's figures."""
-        return self.figures[BASELINE]
+        return self.figures[FAIRCARBON]
 
     @property
     def bound(self) -> dict[str, Any] | None:
@@ -127,7 +127,7 @@ class Report:
     @cached_property
     def saving(self) -> Interval:
         """The router's saving over all sessions."""
-        return self.comparison.saving(self.router)
+        return self.comparison.saving(self.router, FAIRCARBON)
 
     @property
     def savings_of_groups(self) -> list[tuple[str, Interval]]:
@@ -137,14 +137,14 @@ class Report:
             (answer.TEST_HALF, self.comparison.test_half),
         )
         return [
-            (words, self.comparison.saving(self.router, sessions=sessions))
+            (words, self.comparison.saving(self.router, FAIRCARBON, sessions))
             for words, sessions in groups
         ]
 
     @property
     def quoted(self) -> QuotedRange | None:
         """The range to quote with the saving on the test half, where there is one."""
-        saving = self.comparison.saving(self.router, sessions=self.comparison.test_half)
+        saving = self.comparison.saving(self.router, FAIRCARBON, self.comparison.test_half)
         return quoted_range(saving, self.trace.name, self.router)
 
     @property
@@ -207,7 +207,7 @@ class Report:
     def regions(self) -> list[tuple[str, ...]]:
         """Each region with the router's turns, energy and carbon, and FairCarbon's carbon."""
         ours = self.comparison.traffic(self.router)
-        theirs = self.comparison.traffic(BASELINE)
+        theirs = self.comparison.traffic(FAIRCARBON)
         turns = max(float(ours["turns"].sum()), 1.0)
         return [
             (

@@ -19,6 +19,9 @@ from carbonrouter_core.replay.fairness import mean_by_user
 from carbonrouter_core.replay.on_disk import run_on_disk
 from carbonrouter_core.replay.run import Run, run_policy
 from carbonrouter_core.replay.world import Prepared, prepare
+from carbonrouter_core.results.money import electricity_cost
+from carbonrouter_core.results.per_year import PerYear, per_year
+from carbonrouter_core.results.site_energy import site_energy
 from carbonrouter_core.results.totals import (
     FIGURES,
     MEANS,
@@ -28,7 +31,8 @@ from carbonrouter_core.results.totals import (
     figures_of,
     saving_percent,
 )
-from carbonrouter_core.routing.policies import BASELINE, OPTIMUM, ROUTER, policy, reasons
+from carbonrouter_core.results.water import water
+from carbonrouter_core.routing.policies import FAIRCARBON, OPTIMUM, ROUTER, policy, reasons
 from carbonrouter_core.scenario import Scenario
 from carbonrouter_core.traces.schema import LONG_SESSION_TURNS, Trace
 from carbonrouter_core.words.figures import NOT_AVAILABLE
@@ -87,6 +91,10 @@ def gap_closed_percent(own_g: float, worst_g: float, best_g: float) -> float | N
     return 100.0 * (worst_g - own_g) / (worst_g - best_g) if worst_g > best_g else None
 
 
+NO_INTERVAL = Interval(None, None, None)
+"""Where there is nothing to compare with."""
+
+
 def optimum_label(exact: bool) -> str:
     """What the hindsight optimum may be called."""
     return "Hindsight optimum" if exact else "Best found in hindsight"
@@ -138,6 +146,11 @@ class SideBySide:
     """What a comparison of a trace in one piece and one of a trace in parts have in common."""
 
     prepared: Prepared
+
+    @property
+    def baseline(self) -> str:
+        """Id of the policy that savings are against: today's practice, by the scenario."""
+        return self.prepared.scenario.baseline
 
     @property
     def optimum_is_exact(self) -> bool:
@@ -241,7 +254,7 @@ class Comparison(SideBySide):
     def gap_closed_percent(
         self, policy_id: str, sessions: np.ndarray | None = None
     ) -> float | None:
-        """How far a policy gets from FairCarbon's objective to the hindsight optimum's.
+        """How far a policy gets from the baseline's objective to the hindsight optimum's.
 
         Where the optimum is only the best found (:attr:`optimum_is_exact`), a proven one would make
         it smaller.
@@ -256,12 +269,12 @@ class Comparison(SideBySide):
         Returns
         -------
         float or None
-            Percent; negative where the policy does worse than FairCarbon; None where FairCarbon or
-            the optimum was not run, or nothing is to be gained.
+            Percent; negative where the policy does worse than the baseline; None where the
+            baseline or the optimum was not run, or nothing is to be gained.
         """
-        if BASELINE not in self.runs or OPTIMUM not in self.runs:
+        if self.baseline not in self.runs or OPTIMUM not in self.runs:
             return None
-        names = (policy_id, BASELINE, OPTIMUM)
+        names = (policy_id, self.baseline, OPTIMUM)
         return gap_closed_percent(*(self.objective_g(name, sessions) for name in names))
 
     def figures(self, policy_id: str, sessions: np.ndarray | None = None) -> dict[str, Any]:
@@ -280,10 +293,49 @@ class Comparison(SideBySide):
             A value for each of :data:`FIGURES`, which has the units. A figure that means nothing (a
             mean of no turns) is None.
         """
-        baseline_g = None
-        if BASELINE in self.runs:
-            baseline_g = float(self.runs[BASELINE].charges.carbon_g[self._rows(sessions)].sum())
-        return figures_of(self.totals(policy_id, sessions), baseline_g)
+        rows = self._rows(sessions)
+        others = [
+            float(self.runs[name].charges.carbon_g[rows].sum()) if name in self.runs else None
+            for name in (self.baseline, FAIRCARBON)
+        ]
+        return figures_of(self.totals(policy_id, sessions), *others)
+
+    def per_year(self, policy_id: str) -> PerYear:
+        """What a policy comes to in a year, at the scenario's conversations a day.
+
+        Parameters
+        ----------
+        policy_id
+            A policy of the comparison.
+
+        Returns
+        -------
+        PerYear
+            Carbon in t, energy in kWh; cost and water are None where they are not known.
+        """
+        energy = site_energy(self.prepared, self.runs[policy_id])
+        return per_year(
+            self.figures(policy_id),
+            self.prepared.scenario.conversations_per_day,
+            electricity_cost(energy).electricity,
+            water(energy).litres,
+        )
+
+    @property
+    def unknown_per_year(self) -> tuple[str, ...]:
+        """Why figures of :meth:`per_year` are None, in sentences."""
+        prices: dict[str, None] = {}
+        sites: dict[str, None] = {}
+        for run in self.runs.values():
+            energy = site_energy(self.prepared, run)
+            prices |= dict.fromkeys(electricity_cost(energy).unknown)
+            sites |= dict.fromkeys(water(energy).unknown)
+        sentences = []
+        if prices:
+            sentences.append(f"per_year.cost is not known: no price of {'; '.join(prices)}.")
+        if sites:
+            sentences.append(f"per_year.water_l is not known: {'; '.join(sites)}.")
+        return tuple(sentences)
 
     def totals(self, policy_id: str, sessions: np.ndarray | None = None) -> Totals:
         """The sums that :meth:`figures` of the same arguments are made of.
@@ -419,13 +471,13 @@ class Comparison(SideBySide):
         -------
         pandas.DataFrame
             A row for each policy, by its label. ``carbon_g`` in gCO2e; savings against
-            FairCarbon in percent with the ends of their 95 % interval, NaN if FairCarbon was
-            not run; predicted quality, 0 to 1; ``ttft_ms`` and ``latency_ms`` are means.
+            the scenario's baseline in percent with the ends of their 95 % interval, NaN if that
+            was not run; predicted quality, 0 to 1; ``ttft_ms`` and ``latency_ms`` are means.
         """
         rows = {}
         for name, run in self.runs.items():
             values = self.figures(name)
-            saving = self.saving(name) if BASELINE in self.runs else Interval(None, None, None)
+            saving = self.saving(name) if self.baseline in self.runs else NO_INTERVAL
             rows[run.policy.label] = {
                 "carbon_g": values["carbon_g"],
                 "saving_percent": saving.value_percent,
@@ -467,7 +519,7 @@ class Comparison(SideBySide):
     def saving(
         self,
         policy_id: str = ROUTER,
-        baseline: str = BASELINE,
+        baseline: str | None = None,
         sessions: np.ndarray | None = None,
     ) -> Interval:
         """Saving of a policy against another.
@@ -477,7 +529,7 @@ class Comparison(SideBySide):
         policy_id
             The policy that saves.
         baseline
-            The policy that it is compared with.
+            The policy that it is compared with; the scenario's baseline if left out.
         sessions
             Which sessions count, booleans of shape (sessions,); all if left out.
 
@@ -488,10 +540,11 @@ class Comparison(SideBySide):
         """
         chosen = slice(None) if sessions is None else sessions
         return bootstrap_saving(
-            self.session_carbon_g(policy_id)[chosen], self.session_carbon_g(baseline)[chosen]
+            self.session_carbon_g(policy_id)[chosen],
+            self.session_carbon_g(baseline or self.baseline)[chosen],
         )
 
-    def saving_by_length(self, policy_id: str, baseline: str = BASELINE) -> pd.DataFrame:
+    def saving_by_length(self, policy_id: str, baseline: str | None = None) -> pd.DataFrame:
         """Saving of a policy against another by the number of turns of a session.
 
         Parameters
@@ -499,7 +552,7 @@ class Comparison(SideBySide):
         policy_id
             The policy that saves.
         baseline
-            The policy that it is compared with.
+            The policy that it is compared with; the scenario's baseline if left out.
 
         Returns
         -------
@@ -508,7 +561,7 @@ class Comparison(SideBySide):
             saving in percent with its interval, and their share (0 to 1) of the baseline's carbon.
         """
         turns = self.trace.session_turns
-        whole_g = self.session_carbon_g(baseline)
+        whole_g = self.session_carbon_g(baseline or self.baseline)
         rows = []
         for label, fewest, most in LENGTH_BUCKETS:
             chosen = (turns >= fewest) & (turns <= (most or turns.max()))
@@ -676,11 +729,12 @@ class Comparison(SideBySide):
                 "test_half": self.figures(name, self.test_half),
                 "by_user_region": _records(self.fairness(name)),
             }
-            if OPTIMUM in self.runs and BASELINE in self.runs:
+            policies[name]["per_year"] = self.per_year(name)._asdict()
+            if OPTIMUM in self.runs and self.baseline in self.runs:
                 policies[name]["gap_closed_percent"] = self.gap_closed_percent(name)
             if name == OPTIMUM:
                 policies[name]["exact"] = self.optimum_is_exact
-            if BASELINE in self.runs:
+            if self.baseline in self.runs:
                 policies[name]["saving_interval_percent"] = self.saving(name)[1:]
                 long = policies[name]["long_sessions"]
                 long["saving_interval_percent"] = self.saving(name, sessions=self.long_sessions)[1:]
@@ -697,7 +751,7 @@ class Comparison(SideBySide):
             },
             "intensity": [source.to_dict() for source in self.prepared.intensity_sources],
             "policies": policies,
-            "warnings": list(self.warnings),
+            "warnings": [*self.warnings, *self.unknown_per_year],
         }
 
 
@@ -708,7 +762,7 @@ def _records(frame: pd.DataFrame) -> list[dict[str, Any]]:
 
 def compare(
     scenario: Scenario,
-    policies: Iterable[str] = (ROUTER, BASELINE),
+    policies: Iterable[str] | None = None,
     trace: Trace | None = None,
     catalog: Catalog | None = None,
     own_series: OwnSeries | None = None,
@@ -722,7 +776,8 @@ def compare(
     scenario
         All inputs of the runs.
     policies
-        Ids from :data:`POLICIES`.
+        Ids from :data:`POLICIES` or of today's practice; the router, the scenario's baseline and
+        FairCarbon if left out.
     trace
         Replaces the trace that the scenario names.
     catalog
@@ -745,6 +800,8 @@ def compare(
     InputError
         If a policy, the trace or the scenario cannot be used; the message says what to change.
     """
+    if policies is None:
+        policies = (ROUTER, scenario.baseline, FAIRCARBON)
     prepared = prepare(scenario, trace, catalog, own_series)
     chosen = list(dict.fromkeys(policy(name).id for name in policies))
     share = 1.0 / max(len(chosen), 1)

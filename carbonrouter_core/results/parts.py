@@ -22,6 +22,7 @@ import numpy as np
 from carbonrouter_core.errors import InputError, TraceError
 from carbonrouter_core.fleet.catalog import Catalog
 from carbonrouter_core.fleet.deployments import ContextSum, context_sum
+from carbonrouter_core.fleet.volume import Workload
 from carbonrouter_core.grid.choice import OwnSeries
 from carbonrouter_core.progress import Progress, nobody_listens
 from carbonrouter_core.replay.run import run_policy
@@ -34,7 +35,7 @@ from carbonrouter_core.results.comparison import (
     gap_closed_percent,
 )
 from carbonrouter_core.results.totals import Totals, figures_of
-from carbonrouter_core.routing.policies import BASELINE, OPTIMUM, policy
+from carbonrouter_core.routing.policies import FAIRCARBON, OPTIMUM, policy
 from carbonrouter_core.scenario import Scenario
 from carbonrouter_core.store.sites import load_catalog
 from carbonrouter_core.traces.parts import part_files, read_part
@@ -59,6 +60,7 @@ class _Look:
     keys: np.ndarray
     in_training: np.ndarray
     contexts: Mapping[int, ContextSum]
+    workload: Workload
     last_start_s: float
     user_regions: tuple[str, ...]
     movable: bool
@@ -72,6 +74,7 @@ def _look(scenario: Scenario, catalog: Catalog, path: str) -> _Look:
         keys=trace.session_keys,
         in_training=trace.in_training,
         contexts={tokens: context_sum(trace, tokens) for tokens in catalog.context_windows},
+        workload=Workload.of(trace),
         last_start_s=float(placed.start_s.max()),
         user_regions=placed.user_regions,
         movable=trace.start_s is None,
@@ -181,8 +184,8 @@ class PartedComparison(SideBySide):
         return (*self.prepared.warnings, P95_NOTE)
 
     def gap_closed_percent(self, policy_id: str, sessions: str = "all") -> float | None:
-        """How far a policy gets from FairCarbon to the hindsight optimum, as in a Comparison."""
-        names = (policy_id, BASELINE, OPTIMUM)
+        """How far a policy gets from the baseline to the hindsight optimum, as in a Comparison."""
+        names = (policy_id, self.baseline, OPTIMUM)
         if any((name, sessions) not in self.totals for name in names):
             return None
         embodied = self.prepared.scenario.embodied
@@ -193,13 +196,20 @@ class PartedComparison(SideBySide):
 
     def figures(self, policy_id: str, sessions: str = "all") -> dict[str, Any]:
         """:data:`~.results.FIGURES` of a policy; ``sessions``: one of :data:`WHICH`."""
-        baseline_g = self.totals[BASELINE, sessions].sums["carbon_g"]
-        return figures_of(self.totals[policy_id, sessions], baseline_g)
+        baseline_g, faircarbon_g = (
+            self.totals[name, sessions].sums["carbon_g"] for name in (self.baseline, FAIRCARBON)
+        )
+        return figures_of(self.totals[policy_id, sessions], baseline_g, faircarbon_g)
 
-    def saving(self, policy_id: str, sessions: str = "all") -> Interval:
-        """Saving of a policy against FairCarbon with its bootstrap interval."""
+    def saving(
+        self, policy_id: str, baseline: str | None = None, sessions: str = "all"
+    ) -> Interval:
+        """Saving of a policy against another, the scenario's baseline if left out, with its
+        bootstrap interval."""
         chosen: Any = slice(None) if sessions == "all" else self.masks[sessions]
-        ours, theirs = (self.session_carbon_g[name] for name in (policy_id, BASELINE))
+        ours, theirs = (
+            self.session_carbon_g[name] for name in (policy_id, baseline or self.baseline)
+        )
         return bootstrap_saving(ours[chosen], theirs[chosen])
 
 
@@ -213,13 +223,15 @@ def compare_parts(
     own_series: OwnSeries | None = None,
     progress: Progress = nobody_listens,
 ) -> PartedComparison:
-    """Run ``policies`` and FairCarbon on the parts in ``folder``, one part a task.
+    """Run ``policies``, the baseline and FairCarbon on the parts in ``folder``, one part a task.
 
     Figures are the same to the bit wherever the tasks run, and those of the whole trace in one
     piece but for the rounding of sums; percentiles of times are to :data:`BIN`.
     """
     catalog = catalog or load_catalog()
-    chosen = list(dict.fromkeys(policy(name).id for name in (*policies, BASELINE)))
+    chosen = list(
+        dict.fromkeys(policy(name).id for name in (*policies, scenario.baseline, FAIRCARBON))
+    )
     for name in chosen:
         if policy(name).from_log:
             raise InputError(f"{name} needs a trace in one piece.")
@@ -281,6 +293,7 @@ def _survey(
     users = tuple(dict.fromkeys(region for look in looks for region in look.user_regions))
     survey = Survey(
         contexts,
+        reduce(Workload.plus, [look.workload for look in looks]),
         max(look.last_start_s for look in looks),
         users,
         movable=all(look.movable for look in looks),

@@ -20,7 +20,7 @@ import pandas as pd
 
 from carbonrouter_core.paths import data_path
 from carbonrouter_core.results.comparison import Interval
-from carbonrouter_core.routing.policies import BASELINE
+from carbonrouter_core.routing.policies import FAIRCARBON
 from carbonrouter_core.words import figures as fmt
 
 SESSIONS = "other sessions of the same kind"
@@ -87,7 +87,7 @@ def _tables() -> pd.DataFrame:
 
 
 def quoted_range(
-    saving: Interval, trace: str, policy_id: str, other: str = BASELINE
+    saving: Interval, trace: str, policy_id: str, other: str = FAIRCARBON
 ) -> QuotedRange | None:
     """The range to quote with ``saving`` of ``policy_id`` against ``other``.
 
@@ -99,7 +99,7 @@ def quoted_range(
         return None
     rows = _tables()
     rows = rows[rows["policy"] == policy_id]
-    if other != BASELINE or rows.empty or saving.value_percent >= 100.0:
+    if other != FAIRCARBON or rows.empty or saving.value_percent >= 100.0:
         return None
     sessions = RangePart(SESSIONS, saving.value_percent, saving.low_percent, saving.high_percent)
     ranges = []

@@ -43,6 +43,7 @@ FIGURES: Mapping[str, tuple[str, str]] = {
     "quality_jain": ("", "Jain index of mean predicted quality by user region; 1: all equal"),
     "latency_gap_ms": ("ms", "mean latency of the slowest-served user region less the fastest"),
     "latency_jain": ("", "Jain index of mean latency by user region; 1: all equal"),
+    "saving_percent": ("%", "carbon saved against the scenario's baseline; negative: more"),
     "saving_vs_faircarbon_percent": ("%", "carbon saved against FairCarbon; negative: more"),
 }
 """Unit and meaning of each figure of a policy."""
@@ -153,8 +154,11 @@ class Totals:
         return Totals(self.sums, self.by_user, times)
 
 
-def figures_of(totals: Totals, baseline_g: float | None) -> dict[str, Any]:
-    """The :data:`FIGURES` that ``totals`` come to; ``baseline_g``: carbon of FairCarbon.
+def figures_of(
+    totals: Totals, baseline_g: float | None, faircarbon_g: float | None
+) -> dict[str, Any]:
+    """The :data:`FIGURES` that ``totals`` come to; ``baseline_g`` and ``faircarbon_g``: carbon of
+    the scenario's baseline and of FairCarbon, None where not run.
 
     A figure that means nothing (a mean of no turns) is None.
     """
@@ -176,9 +180,11 @@ def figures_of(totals: Totals, baseline_g: float | None) -> dict[str, Any]:
     figures["quality_gap"], figures["quality_jain"] = largest_gap(quality), jain_index(quality)
     figures["latency_gap_ms"] = largest_gap(latency_ms)
     figures["latency_jain"] = jain_index(latency_ms)
-    figures["saving_vs_faircarbon_percent"] = (
-        None if baseline_g is None else saving_percent(carbon_g, baseline_g)
-    )
+    for name, other_g in (
+        ("saving_percent", baseline_g),
+        ("saving_vs_faircarbon_percent", faircarbon_g),
+    ):
+        figures[name] = None if other_g is None else saving_percent(carbon_g, other_g)
     return {name: figures[name] for name in FIGURES}
 
 

@@ -20,7 +20,7 @@ from carbonrouter_core.replay.run import Run
 from carbonrouter_core.replay.world import Prepared
 from carbonrouter_core.results.comparison import Comparison
 from carbonrouter_core.results.session_story import tell
-from carbonrouter_core.routing.policies import BASELINE, reasons
+from carbonrouter_core.routing.policies import FAIRCARBON, reasons
 from carbonrouter_core.units import J_PER_KWH
 from carbonrouter_core.words import figures as fmt
 
@@ -526,7 +526,7 @@ def contrast(comparison: Comparison, turn: WorkedTurn) -> int:
 
     Home, where the turn was served elsewhere; else FairCarbon's choice; else the next one.
     """
-    theirs = int(comparison.runs[BASELINE].decisions.deployment[turn.row])
+    theirs = int(comparison.runs[FAIRCARBON].decisions.deployment[turn.row])
     following = (turn.deployment + 1) % len(comparison.prepared.deployments)
     for d in (turn.home, theirs, following):
         if d >= 0 and d != turn.deployment:

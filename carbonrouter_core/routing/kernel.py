@@ -62,6 +62,12 @@ class Rules(NamedTuple):
     own_noise: float
     normal_quantiles: np.ndarray
     """(9,) standard normal quantiles (i - 1/2)/9."""
+    mix_until: np.ndarray
+    """(C,) cumulative share of the sessions at each place of today's practice (:mod:`.today`)."""
+    mix_model: np.ndarray
+    """(C,) model of each place."""
+    mix_region: np.ndarray
+    """(C,) region of each place."""
 
 
 class Turn(NamedTuple):
@@ -140,12 +146,23 @@ def make_rules(scenario: Scenario, training: Training, k: float, n_users: int) -
         difficulty_memory=training.difficulty_memory,
         own_noise=training.own_noise,
         normal_quantiles=np.array([NormalDist().inv_cdf(q) for q in quantiles]),
+        mix_until=np.ones(1),
+        mix_model=np.zeros(1, np.int64),
+        mix_region=np.zeros(1, np.int64),
     )
 
 
 def with_floors(rules: Rules, floors: np.ndarray, k: float) -> Rules:
     """``rules`` with the quality floor of each user region, shape (U,); ``k``: IRT slope."""
     return rules._replace(user_margin=np.array([_logit(float(floor)) / k for floor in floors]))
+
+
+def without_limits(rules: Rules) -> Rules:
+    """``rules`` without a quality floor and without a latency ceiling."""
+    nothing = np.full_like(rules.user_margin, -math.inf)
+    return rules._replace(
+        ability_margin=-math.inf, user_margin=nothing, latency_ceiling_ms=math.inf
+    )
 
 
 def _logit(share: float) -> float:

@@ -17,8 +17,8 @@ import numpy as np
 
 from carbonrouter_core.errors import CarbonRouterError, InputError
 from carbonrouter_core.routing.policies import (
-    BASELINE,
     CLEANEST_REGION,
+    FAIRCARBON,
     FULL_PROMPT,
     PUBLISHED,
     ROUTER,
@@ -37,7 +37,7 @@ DRAW_SEED = 0
 """Seed of the dates and seeds themselves."""
 
 OURS = (PUBLISHED, ROUTER)
-OTHERS = (BASELINE, FULL_PROMPT, CLEANEST_REGION)
+OTHERS = (FAIRCARBON, FULL_PROMPT, CLEANEST_REGION)
 """What the two are held against."""
 AVERAGE = "average"
 """Stands for the mean of the data sets, in place of the name of one."""

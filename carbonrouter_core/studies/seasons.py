@@ -12,7 +12,7 @@ from carbonrouter_core.fleet.catalog import Catalog
 from carbonrouter_core.grid.choice import OwnSeries, candidates, common_starts, nearest_start
 from carbonrouter_core.progress import Progress, nobody_listens, part_of
 from carbonrouter_core.results.comparison import Comparison, Interval, compare
-from carbonrouter_core.routing.policies import BASELINE, CLEANEST_REGION, ROUTER, ROUTERS
+from carbonrouter_core.routing.policies import CLEANEST_REGION, FAIRCARBON, ROUTER, ROUTERS
 from carbonrouter_core.scenario import KNOWLEDGE, Scenario
 from carbonrouter_core.store.series import own_series_of
 from carbonrouter_core.store.sites import load_catalog
@@ -120,7 +120,7 @@ def compare_windows(
         try:
             result = compare(
                 moved,
-                [*policies, BASELINE],
+                [*policies, FAIRCARBON],
                 catalog=catalog,
                 own_series=own_series,
                 progress=window_progress,
@@ -137,7 +137,7 @@ def _window(result: Comparison, start: date, policies: Sequence[str]) -> WindowR
         start=start,
         days=result.prepared.scenario.window_days,
         figures={name: result.figures(name) for name in result.runs},
-        saving={name: result.saving(name) for name in policies},
+        saving={name: result.saving(name, FAIRCARBON) for name in policies},
         intensity=dict(zip(sites["region"], sites["mean_intensity_g_per_kwh"], strict=True)),
     )
 
@@ -162,7 +162,7 @@ def compare_knowledge(
         try:
             result = compare(
                 scenario.replace(intensity_knowledge=kind),
-                [*policies, BASELINE],
+                [*policies, FAIRCARBON],
                 catalog=catalog,
                 own_series=own_series,
                 progress=part_of(progress, number / len(asked), 1 / len(asked)),
@@ -180,5 +180,5 @@ def compare_knowledge(
                 policy=name,
                 carbon_g=carbon_g,
                 cost_percent=100.0 * (carbon_g / base_g - 1.0) if base_g > 0 else None,
-                saving=result.saving(name),
+                saving=result.saving(name, FAIRCARBON),
             )

@@ -26,7 +26,7 @@ from carbonrouter_core.grid.choice import OwnSeries
 from carbonrouter_core.replay.run import run_policy
 from carbonrouter_core.replay.world import prepare
 from carbonrouter_core.results.comparison import Comparison, Interval
-from carbonrouter_core.routing.policies import BASELINE, ROUTER, policy
+from carbonrouter_core.routing.policies import FAIRCARBON, ROUTER, policy
 from carbonrouter_core.scenario import Scenario
 from carbonrouter_core.store.find_trace import find_trace
 from carbonrouter_core.store.series import stored_series
@@ -76,8 +76,8 @@ class Question:
         If a policy is unknown, ``half`` is another word, or ``sample`` is below 2.
     """
 
-    policies: tuple[str, ...] = (ROUTER, BASELINE)
-    baseline: str = BASELINE
+    policies: tuple[str, ...] = (ROUTER, FAIRCARBON)
+    baseline: str = FAIRCARBON
     half: str = "test"
     sample: int | None = None
     sample_seed: int = 0

@@ -26,7 +26,7 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
 from carbonrouter_core import (  # noqa: E402
-    BASELINE,
+    FAIRCARBON,
     Comparison,
     Scenario,
     prepare,
@@ -327,9 +327,11 @@ def scaled(prepared: Prepared, decode: np.ndarray, prefill: np.ndarray) -> Prepa
 
 def savings(prepared: Prepared) -> dict[str, float]:
     """Saving of each of :data:`POLICIES` in percent, on the test half of the sessions."""
-    run = Comparison(prepared, {name: run_policy(prepared, name) for name in (BASELINE, *POLICIES)})
+    run = Comparison(
+        prepared, {name: run_policy(prepared, name) for name in (FAIRCARBON, *POLICIES)}
+    )
     total = {name: run.session_carbon_g(name)[run.test_half].sum() for name in run.runs}
-    return {name: 100.0 * (1.0 - total[name] / total[BASELINE]) for name in POLICIES}
+    return {name: 100.0 * (1.0 - total[name] / total[FAIRCARBON]) for name in POLICIES}
 
 
 CASES: Mapping[str, dict[str, bool]] = {

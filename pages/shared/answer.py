@@ -93,7 +93,7 @@ def evidence(saving_test: core.Interval) -> str:
 
 def parts_saved(summary: pd.DataFrame, router: str) -> dict[str, float]:
     """Grams saved against FairCarbon in each part of carbon, by the part's column."""
-    ours, theirs = summary.loc[router], summary.loc[core.BASELINE]
+    ours, theirs = summary.loc[router], summary.loc[core.FAIRCARBON]
     return {part.column: float(theirs[part.column] - ours[part.column]) for part in theme.PARTS}
 
 
@@ -119,7 +119,7 @@ def source(summary: pd.DataFrame, router: str) -> str:
 
 def electricity(summary: pd.DataFrame, router: str) -> str:
     """The saving as electricity: kilowatt-hours, and the carbon of each."""
-    ours, theirs = summary.loc[router], summary.loc[core.BASELINE]
+    ours, theirs = summary.loc[router], summary.loc[core.FAIRCARBON]
 
     def intensity(row: pd.Series) -> float | None:
         return row["carbon_g"] / row["energy_kwh"] if row["energy_kwh"] else None
@@ -166,7 +166,7 @@ def scale(summary: pd.DataFrame, router: str) -> str:
     Without embodied carbon, like every other figure of the page.
     """
     grams = summary["carbon_g"]
-    difference_g = float(grams[core.BASELINE] - grams[router])
+    difference_g = float(grams[core.FAIRCARBON] - grams[router])
     sessions = float(summary["sessions"].max())
     if not sessions or not difference_g:
         return ""

@@ -18,6 +18,7 @@ import streamlit as st
 import carbonrouter_core as core
 from carbonrouter_core.progress import Progress, nobody_listens
 from carbonrouter_core.replay.world import Prepared
+from carbonrouter_core.results.advice import advice
 from carbonrouter_core.results.unmet import unmet
 from carbonrouter_core.routing.policies import ROUTERS
 from carbonrouter_core.words import figures as fmt
@@ -38,7 +39,7 @@ def has_replayed() -> bool:
 
 def main(router: str) -> tuple[str, str]:
     """The two policies every page shows; the others come after the answer is on screen."""
-    return router, core.BASELINE
+    return router, core.FAIRCARBON
 
 
 def others(router: str) -> list[str]:
@@ -157,9 +158,9 @@ def _overview(
     run = _comparison(scenario_key, main(router), _scenario, _progress)
     return Overview(
         summary=run.summary(),
-        saving=run.saving(router),
-        saving_long=run.saving(router, sessions=run.long_sessions),
-        saving_test=run.saving(router, sessions=run.test_half),
+        saving=run.saving(router, core.FAIRCARBON),
+        saving_long=run.saving(router, core.FAIRCARBON, run.long_sessions),
+        saving_test=run.saving(router, core.FAIRCARBON, run.test_half),
         unmet=tuple(unmet(run, router)),
     )
 
@@ -174,13 +175,34 @@ def overview(scenario: core.Scenario, router: str) -> Overview:
 
 
 @st.cache_resource(max_entries=MAX_FIGURES, show_spinner=False)
+def _advice(
+    scenario_key: str, router: str, _scenario: core.Scenario, _progress: Progress = nobody_listens
+) -> str:
+    known = _comparison(scenario_key, main(router), _scenario, _progress)
+    runs = dict(known.runs)
+    if _scenario.baseline not in runs:
+        runs[_scenario.baseline] = core.run_policy(known.prepared, _scenario.baseline)
+    return advice(core.Comparison(known.prepared, runs), router)
+
+
+def advice_against_today(scenario: core.Scenario, router: str) -> str:
+    """What to do against today's practice, in a sentence; raises CarbonRouterError where the
+    practice cannot be run on this workload."""
+    return jobs.wait(
+        ("advice", key_of(scenario), router),
+        replaying([scenario.baseline]),
+        partial(_advice, key_of(scenario), router, scenario),
+    )
+
+
+@st.cache_resource(max_entries=MAX_FIGURES, show_spinner=False)
 def _details(
     scenario_key: str, router: str, _scenario: core.Scenario, _progress: Progress = nobody_listens
 ) -> Details:
     run = _comparison(scenario_key, main(router), _scenario, _progress)
     sites = run.sites()
     return Details(
-        by_length=run.saving_by_length(router),
+        by_length=run.saving_by_length(router, core.FAIRCARBON),
         sites=sites,
         traffic=run.traffic(router),
         names={} if run.optimum_is_exact else {core.OPTIMUM: run.optimum_label},

@@ -136,7 +136,7 @@ def policy_bars(
     totals = {policy_id: float(summary.at[policy_id, "carbon_g"]) for policy_id in ready}
     largest = max([*totals.values(), *(reference_g[p] for p in marked)], default=1.0)
     # One policy far off must not shrink the two that the page is about to slivers.
-    end = min(largest, MOST_TIMES_BASELINE * totals.get(core.BASELINE, largest)) or 1.0
+    end = min(largest, MOST_TIMES_BASELINE * totals.get(core.FAIRCARBON, largest)) or 1.0
     is_within = [reference_g[policy_id] <= end for policy_id in marked]
     figure.add_scatter(
         x=[mass.value(min(reference_g[policy_id], end)) for policy_id in marked],
@@ -222,9 +222,9 @@ def _bar_label(
         return f'<span style="color:{colours.muted}">{name}: {PENDING}</span>'
     text = f"{name}  <b>{mass.text(summary.at[policy_id, 'carbon_g'])}</b>"
     change = fmt.change_percent(
-        summary.at[policy_id, "carbon_g"], summary.at[core.BASELINE, "carbon_g"]
+        summary.at[policy_id, "carbon_g"], summary.at[core.FAIRCARBON, "carbon_g"]
     )
-    if policy_id != core.BASELINE and change is not None:
+    if policy_id != core.FAIRCARBON and change is not None:
         text += f"  {fmt.percent(change, signed=True)}"
     return text
 
@@ -344,7 +344,9 @@ def gap_closed(
     where it is only the best found.
     """
     colours = theme.palette()
-    best, worst, here = (float(carbon_g[name]) for name in (core.OPTIMUM, core.BASELINE, policy_id))
+    best, worst, here = (
+        float(carbon_g[name]) for name in (core.OPTIMUM, core.FAIRCARBON, policy_id)
+    )
     who, row = theme.name(policy_id), "gap"
     target_name = names.get(core.OPTIMUM) or theme.name(core.OPTIMUM)
     title = _gap_title(100 * (worst - here) / (worst - best) if worst > best else None, names)
@@ -366,7 +368,7 @@ def gap_closed(
     marks = (
         (best, target_name, "diamond", colours.muted, "bottom"),
         (here, who, "circle", theme.colour(policy_id), "top"),
-        (worst, theme.name(core.BASELINE), "square", theme.colour(core.BASELINE), "bottom"),
+        (worst, theme.name(core.FAIRCARBON), "square", theme.colour(core.FAIRCARBON), "bottom"),
     )
     span = abs(worst - best) or 1.0
     low, high = min(best, here, worst), max(best, here, worst)

@@ -15,7 +15,7 @@ import streamlit as st
 
 import carbonrouter_core as core
 from carbonrouter_core.report import colours as shared
-from carbonrouter_core.routing.policies import AS_SERVED, Policy
+from carbonrouter_core.routing.policies import PRACTICES, Policy
 
 FONT = '"Source Sans", "Source Sans Pro", "Helvetica Neue", Arial, sans-serif'
 """Served by Streamlit itself or found on the machine: nothing is fetched."""
@@ -55,7 +55,7 @@ def in_text(policy_id: str) -> str:
 
 
 def _policy(policy_id: str) -> Policy | None:
-    return AS_SERVED if policy_id == AS_SERVED.id else core.POLICIES.get(policy_id)
+    return {**core.POLICIES, **PRACTICES}.get(policy_id)
 
 
 @dataclass(frozen=True)

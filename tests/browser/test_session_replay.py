@@ -19,13 +19,13 @@ from tests.browser.player import READY, Player
 pytestmark = pytest.mark.browser
 
 PHONE = {"width": 390, "height": 844}
-BASELINE = "faircarbon"
+FAIRCARBON = "faircarbon"
 
 
 @pytest.fixture(scope="module")
 def longest() -> tuple[Story, Story]:
     """The longest chat conversation under the two main policies, from the engine."""
-    world: Comparison = compare(Scenario(), (ROUTER, BASELINE))
+    world: Comparison = compare(Scenario(), (ROUTER, FAIRCARBON))
     session = int(world.trace.session_turns.argmax())
     ours, theirs = (tell(world.prepared, run, session) for run in world.runs.values())
     return ours, theirs

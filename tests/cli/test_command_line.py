@@ -106,6 +106,39 @@ def test_json_holds_every_input(result, trace_file: Path) -> None:
     assert list(scenario) == list(FIELDS)
 
 
+def test_each_policy_has_its_saving_against_the_baseline_and_the_figures_of_a_year(result) -> None:
+    asked = ("--set", "baseline=sticky", "--policies", "carbonrouter,sticky")
+    out = result(*asked, "--set", "conversations_per_day=2000000")
+    assert out["scenario"]["baseline"] == "sticky"
+    policies = out["policies"]
+    ours_g, theirs_g = policies["carbonrouter"]["carbon_g"], policies["sticky"]["carbon_g"]
+    assert policies["sticky"]["saving_percent"] == 0.0
+    assert policies["carbonrouter"]["saving_percent"] == pytest.approx(
+        100 * (1 - ours_g / theirs_g)
+    )
+    year = policies["sticky"]["per_year"]
+    assert list(year) == ["carbon_t", "energy_kwh", "cost", "water_l"]
+    # two sessions in the trace: a million times that in a day, 365 days, 10^6 g a tonne
+    assert year["carbon_t"] == pytest.approx(theirs_g * 1e6 * 365 / 1e6)
+    for name, value in year.items():
+        assert value is not None or any(f"per_year.{name}" in text for text in out["warnings"])
+
+
+def test_a_baseline_that_cannot_be_used_is_refused(refusal, trace_file: Path) -> None:
+    compare = ("compare", "--trace", trace_file, "--policies", "sticky", "--set")
+    assert "Nearest known: sticky" in refusal(*compare, "baseline=stickey")
+    assert "which model served" in refusal(*compare, "baseline=as-served")
+
+
+def test_too_few_turns_in_progress_limit_the_batch(result) -> None:
+    asked = ("--policies", "sticky", "--set")
+    many = result(*asked, "conversations_per_day=1e9")
+    few = result(*asked, "conversations_per_day=1")
+    assert few["policies"]["sticky"]["carbon_g"] > 2 * many["policies"]["sticky"]["carbon_g"]
+    assert any("turns are in progress" in text for text in few["warnings"])
+    assert not any("turns are in progress" in text for text in many["warnings"])
+
+
 def test_only_the_policies_asked_for_are_printed(result) -> None:
     policies = result("--policies", "sticky, round-robin,sticky")["policies"]
     assert list(policies) == ["sticky", "round-robin"]
@@ -123,8 +156,8 @@ def test_the_table_has_a_line_a_policy(run, trace_file: Path) -> None:
     assert (code, err) == (0, "")
     assert "small.csv, 2 sessions, 42 turns, 14 days from 2024-05-13 UTC" in out
     starts = [line.split()[0] for line in out.splitlines() if line]
-    # its figures, and how evenly user regions are served
-    assert starts.count("carbonrouter") == starts.count("faircarbon") == 2
+    # its figures, those of a year, and how evenly user regions are served
+    assert starts.count("carbonrouter") == starts.count("faircarbon") == 3
 
 
 def test_the_table_says_n_a_where_there_is_nothing_to_divide_by(run, tmp_path: Path) -> None:

@@ -25,12 +25,12 @@ from tests.waiting import PATIENCE_S
 
 APP = Path(__file__).resolve().parents[2] / "app.py"
 PAGE = "pages/session_replay.py"
-LOOKAHEAD, PUBLISHED, BASELINE = "carbonrouter-lookahead", "carbonrouter", "faircarbon"
+LOOKAHEAD, PUBLISHED, FAIRCARBON = "carbonrouter-lookahead", "carbonrouter", "faircarbon"
 
 
 @pytest.fixture(scope="module")
 def world() -> Comparison:
-    return compare(Scenario(), (LOOKAHEAD, PUBLISHED, BASELINE))
+    return compare(Scenario(), (LOOKAHEAD, PUBLISHED, FAIRCARBON))
 
 
 @pytest.fixture(scope="module")
@@ -86,7 +86,7 @@ def test_a_newcomer_sees_the_longest_conversation(
     app = open_page()
 
     header, columns = sent(app)
-    table = session_table(world, LOOKAHEAD, BASELINE)
+    table = session_table(world, LOOKAHEAD, FAIRCARBON)
     row = table.loc[table["turns"].argmax()]
     assert header["turns"] == row["turns"] == 300
     assert [one["name"] for one in header["policies"]] == [
@@ -100,7 +100,7 @@ def test_a_newcomer_sees_the_longest_conversation(
 
 
 def test_the_browser_gets_the_figures_of_the_engine(longest: dict[str, Story]) -> None:
-    ours, theirs = longest[PUBLISHED], longest[BASELINE]
+    ours, theirs = longest[PUBLISHED], longest[FAIRCARBON]
     header, columns = unpack(player.message(ours, theirs))
 
     n = len(ours.prepared.deployments)
@@ -123,7 +123,7 @@ def test_the_browser_gets_the_figures_of_the_engine(longest: dict[str, Story]) -
 
 
 def test_the_longest_conversation_of_coding_agents_is_small_enough() -> None:
-    world = compare(Scenario(trace="claude-code"), (LOOKAHEAD, BASELINE))
+    world = compare(Scenario(trace="claude-code"), (LOOKAHEAD, FAIRCARBON))
     session = int(world.trace.session_turns.argmax())
     stories = [tell(world.prepared, run, session) for run in world.runs.values()]
 
@@ -195,7 +195,7 @@ def test_look_ahead_is_told_with_now_and_later(longest: dict[str, Story]) -> Non
 
 
 def test_what_faircarbon_does_not_see_is_said(longest: dict[str, Story]) -> None:
-    story, mass = longest[BASELINE], fmt.Mass.for_largest(0.07)
+    story, mass = longest[FAIRCARBON], fmt.Mass.for_largest(0.07)
     turn = int(story.recomputed_tokens.argmax())
 
     said = decisions.in_words(story, mass)[turn].numbers
@@ -212,7 +212,7 @@ def test_conversations_are_offered_by_what_makes_them_interesting(
     open_page: Callable[..., AppTest], world: Comparison
 ) -> None:
     app = open_page()
-    table = session_table(world, LOOKAHEAD, BASELINE)
+    table = session_table(world, LOOKAHEAD, FAIRCARBON)
     for by, (column, sign) in conversations.ORDERS.items():
         app.selectbox(key="replay-by").set_value(by).run()
 

@@ -15,6 +15,7 @@ from carbonrouter_core.replay.world import Prepared
 from carbonrouter_core.traces.builtin import trace_from_columns
 from carbonrouter_core.traces.schema import Trace
 from tests import reference
+from tests.hand_made import MANY_PER_DAY
 
 TRACES = ("sharegpt", "claude-code")
 PRESETS = {
@@ -103,6 +104,7 @@ def drawn_trace(seed: int) -> Trace:
 
 def both(scenario: Scenario, trace: Trace | None = None) -> tuple[Prepared, reference.World]:
     """The engine's and the reference's view of a scenario."""
+    scenario = scenario.replace(conversations_per_day=MANY_PER_DAY)
     prepared = prepare(scenario, trace)
     world = reference.World(scenario, load_catalog(), prepared.placed, prepared.intensity)
     return prepared, world

@@ -86,6 +86,7 @@ ceilings = st.builds(
 def worlds(draw: st.DrawFn, free: bool = False, **fixed: object) -> Prepared:
     """A prepared scenario; ``free``: no latency ceiling and carbon of operation alone."""
     fields = draw(scenarios) | ({} if free else draw(ceilings)) | {"gpu_regions": {}} | fixed
+    fields |= {"conversations_per_day": draw(st.sampled_from([1e9, 1e5, 1.0]))}
     turns = draw(sessions())
     regions = st.sampled_from(("europe-west2", "us-west2", "europe-west9"))
     users = [draw(regions) for session in turns.values() for _ in session]

@@ -114,22 +114,26 @@ def extreme(seed: int) -> Scenario:
         gaps="ragpulse",
         gap_median_s=1 + 1e6 * rnd.random() / 2,
         seed=2**31 - 1,
+        conversations_per_day=1e9 * rnd.random(),
+        baseline="fixed-deployment",
+        baseline_model="Qwen3-235B-A22B",
+        baseline_region="australia-southeast1",
     )
 
 
-def test_the_most_extreme_scenario_fits_into_2000_characters() -> None:
+def test_the_most_extreme_scenario_fits_into_2048_characters() -> None:
     lengths = []
     for seed in range(20):
         scenario = extreme(seed)
         default = Scenario()
         same = [name for name in DEFAULTS if getattr(scenario, name) == getattr(default, name)]
         # a new input belongs in here too
-        assert not set(same) - {"window_start", "window_days", "gpus"}
+        assert not set(same) - {"window_start", "window_days", "gpus", "baseline_mix"}
         text = link_text(scenario, router="carbonrouter-lookahead")
         lengths.append(len(ADDRESS + text))
         assert open_link(text).scenario == scenario
     print(f"longest link: {max(lengths)} characters")
-    assert max(lengths) < 2000
+    assert max(lengths) < 2048
 
 
 def test_the_format_of_links_that_exist_does_not_change() -> None:
@@ -145,7 +149,7 @@ def test_the_format_of_links_that_exist_does_not_change() -> None:
 
 def test_every_input_is_in_it_though_it_is_the_default() -> None:
     text = link_text(Scenario())
-    content = zlib.decompressobj(zdict=links._DICTIONARY_1)
+    content = zlib.decompressobj(zdict=links._DICTIONARY_2)
     data = base64.urlsafe_b64decode(text.partition(".")[2] + "==")
     for name in DEFAULTS:
         assert f'"{name}":'.encode() in content.decompress(data) or content.eof
@@ -276,9 +280,19 @@ def test_any_text_gives_a_scenario_and_a_notice(text: str) -> None:
     assert opened.notices
 
 
+def test_a_link_of_the_first_version_says_what_was_filled_in() -> None:
+    first = {name: value for name, value in DEFAULTS.items() if name not in links.SINCE_2}
+    payload = {"app": "0.1.0", "router": "", "scenario": first}
+    opened = open_link(packed(json.dumps(payload).encode(), version=1))
+    assert opened.scenario == Scenario()
+    filled = " ".join(opened.notices)
+    assert "conversations_per_day is not in it; the default is used: 100000.0." in filled
+    assert 'baseline is not in it; the default is used: "faircarbon".' in filled
+
+
 def test_a_future_version_is_named() -> None:
-    notice = refused(open_link(packed(b"{}", version=2)))
-    assert "link format 2" in notice and "Update" in notice
+    notice = refused(open_link(packed(b"{}", version=3)))
+    assert "link format 3" in notice and "Update" in notice
 
 
 @pytest.mark.parametrize(

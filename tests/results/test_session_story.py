@@ -14,7 +14,7 @@ from carbonrouter_core.routing import feasibility
 from carbonrouter_core.routing.policies import POLICIES, reasons
 from tests.hand_made import Costs, T, as_mg, make_catalog, make_trace, make_world
 
-LOOKAHEAD, PUBLISHED, BASELINE = "carbonrouter-lookahead", "carbonrouter", "faircarbon"
+LOOKAHEAD, PUBLISHED, FAIRCARBON = "carbonrouter-lookahead", "carbonrouter", "faircarbon"
 WORLDS = {
     "paper": Scenario(),
     "agents, all copies": PRESETS["Prompt cache"].replace(trace="claude-code"),
@@ -27,12 +27,12 @@ WORLDS = {
 
 @pytest.fixture(scope="module", params=WORLDS)
 def world(request: pytest.FixtureRequest) -> Comparison:
-    return compare(WORLDS[request.param], (LOOKAHEAD, PUBLISHED, BASELINE))
+    return compare(WORLDS[request.param], (LOOKAHEAD, PUBLISHED, FAIRCARBON))
 
 
 def told(world: Comparison, policy_id: str) -> list[Story]:
     """The longest session and one that moves, as a policy served them."""
-    table = session_table(world, policy_id, BASELINE)
+    table = session_table(world, policy_id, FAIRCARBON)
     chosen = {int(table["turns"].argmax()), int(table["moves"].argmax())}
     return [tell(world.prepared, world.runs[policy_id], session) for session in sorted(chosen)]
 
@@ -47,7 +47,7 @@ def test_the_figures_are_those_of_the_replay(world: Comparison) -> None:
             assert len(story) == world.trace.session_turns[number]
             assert charges.carbon_g.sum() == pytest.approx(by_session[number], rel=1e-9)
             assert parts.sum() == pytest.approx(by_session[number], rel=1e-9)
-            moves = session_table(world, policy_id, BASELINE).loc[number, "moves"]
+            moves = session_table(world, policy_id, FAIRCARBON).loc[number, "moves"]
             assert (story.moved_from >= 0).sum() == moves
 
 
@@ -114,7 +114,7 @@ def test_what_the_gate_weighed_is_in_the_table(world: Comparison) -> None:
 
 def test_totals_have_embodied_carbon_where_the_scenario_says_so() -> None:
     world = compare(WORLDS["embodied, with a ceiling"], (PUBLISHED,))
-    (story, *_) = told(compare(Scenario(), (PUBLISHED, BASELINE)), PUBLISHED)
+    (story, *_) = told(compare(Scenario(), (PUBLISHED, FAIRCARBON)), PUBLISHED)
     seen = story.candidates
     parts = seen.recompute_g + seen.prompt_g + seen.decode_g + seen.host_g
     np.testing.assert_allclose(seen.total_g, parts, rtol=1e-9)
@@ -203,7 +203,7 @@ def test_what_is_not_there_is_refused(two_sites: Callable[..., Story]) -> None:
 def test_a_stretch_is_told_as_in_the_whole(world: Comparison) -> None:
     first, end = 7, 12
     for policy_id, run in world.runs.items():
-        session = int(session_table(world, policy_id, BASELINE)["moves"].argmax())
+        session = int(session_table(world, policy_id, FAIRCARBON)["moves"].argmax())
         whole = tell(world.prepared, run, session)
         part = tell(world.prepared, run, session, first, end)
         assert len(part) == end - first
@@ -240,7 +240,7 @@ def test_what_a_log_did_is_told_with_what_a_router_would_have_seen(copies: str, 
 
 
 def test_the_table_of_sessions(world: Comparison) -> None:
-    table = session_table(world, PUBLISHED, BASELINE)
+    table = session_table(world, PUBLISHED, FAIRCARBON)
 
     assert list(table["session"]) == list(world.trace.session_ids)
     assert table["turns"].sum() == world.trace.n_turns

@@ -14,7 +14,7 @@ import math
 import numpy as np
 import pytest
 
-from carbonrouter_core import BASELINE, POLICIES, ScenarioError, run_policy
+from carbonrouter_core import FAIRCARBON, POLICIES, ScenarioError, run_policy
 from carbonrouter_core.fleet.catalog import Catalog
 from carbonrouter_core.quality.item_response import ability_from_accuracy
 from carbonrouter_core.replay.world import Prepared
@@ -676,7 +676,7 @@ def test_every_policy_of_the_design_is_there() -> None:
     }
     assert set(POLICIES) == asked_for
     assert all(one.label and one.rule for one in POLICIES.values())
-    assert BASELINE == "faircarbon"
+    assert FAIRCARBON == "faircarbon"
 
 
 def test_faircarbon_is_labelled_a_reconstruction() -> None:

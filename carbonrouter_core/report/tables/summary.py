@@ -13,7 +13,7 @@ from carbonrouter_core.report.fields import Field, number, text
 from carbonrouter_core.report.tables.rows import ALL, IT, MEAN_INTENSITY, POLICY, PolicyRows, ratio
 from carbonrouter_core.results.comparison import Comparison, Interval
 from carbonrouter_core.results.totals import FIGURES
-from carbonrouter_core.routing.policies import BASELINE, OPTIMUM, policy
+from carbonrouter_core.routing.policies import FAIRCARBON, OPTIMUM, policy
 
 TOKENS_OF_UNIT = 1000
 """Output tokens of the third functional unit."""
@@ -32,9 +32,9 @@ class SummaryRows:
 
     def savings(self, sessions: np.ndarray | None = None) -> list[Interval]:
         """Saving of each policy against FairCarbon with its interval."""
-        if BASELINE not in self.comparison.runs:
+        if FAIRCARBON not in self.comparison.runs:
             return [Interval(None, None, None)] * len(self.comparison.runs)
-        return [self.comparison.saving(name, sessions=sessions) for name in self.comparison.runs]
+        return [self.comparison.saving(name, FAIRCARBON, sessions) for name in self.comparison.runs]
 
     @cached_property
     def all_savings(self) -> list[Interval]:
@@ -94,8 +94,8 @@ SUMMARY: tuple[Field[SummaryRows], ...] = (
     number(
         "gap_closed_percent",
         "%",
-        "way from FairCarbon to the hindsight optimum or the best found; empty where that was not "
-        "run",
+        "way from the scenario's baseline to the hindsight optimum or the best found; "
+        "empty where that was not run",
         lambda rows: [rows.comparison.gap_closed_percent(name) for name in rows.comparison.runs],
     ),
     *_interval("", "over sessions", "all_savings"),

@@ -21,6 +21,7 @@ from carbonrouter_core.routing.policies import (
     regions,
     round_robin,
     sticky,
+    today,
 )
 from carbonrouter_core.words.names import unknown
 
@@ -58,17 +59,20 @@ class Policy:
         It weighs what it expects of the turns that follow (:mod:`.lookahead`).
     raises_floors
         It raises the quality floor of user regions by the scenario's ``fairness_weight``.
+    unbound
+        Neither the quality floor nor the latency ceiling of the scenario binds it: it is what a
+        service does today, without a router.
     from_log
         It decides nothing: what the log says was decided is charged. It needs a log that says so,
         in one piece, and no demand of the scenario binds it.
     unseen
         What the session player shows and the policy does not see, in sentences.
     on_overview
-        Shown on pages Overview and Session replay beside the router and :data:`BASELINE`.
+        Shown on pages Overview and Session replay beside the router and the baseline.
     compared_at_first
         Selected on page Compare until the user selects others.
     in_report
-        Shown in reports beside the router and :data:`BASELINE`, where time allows.
+        Shown in reports beside the router and the baseline, where time allows.
     """
 
     id: str
@@ -85,6 +89,7 @@ class Policy:
     asks_gate: bool = False
     looks_ahead: bool = False
     raises_floors: bool = False
+    unbound: bool = False
     from_log: bool = False
     unseen: str = ""
     on_overview: bool = False
@@ -242,19 +247,55 @@ _ALL = (
 POLICIES: Mapping[str, Policy] = MappingProxyType({policy.id: policy for policy in _ALL})
 """All policies by id, in the order they are shown."""
 
-CODES: Mapping[str, int] = MappingProxyType({policy.id: i for i, policy in enumerate(_ALL)})
-"""Number of each policy in the compiled code."""
 
 AS_SERVED = Policy(
     "as-served",
     None,
     "As served",
     "what the log says was served where",
+    unbound=True,
     from_log=True,
     unseen="The log does not say what was compared. These are the candidates that a router would "
     "have seen, with the output that it would have expected.",
 )
 """Not among :data:`POLICIES`, since most traces do not say how they were served."""
+
+FIXED_DEPLOYMENT = Policy(
+    "fixed-deployment",
+    today.choose,
+    "Fixed site and model",
+    "always the model and region that the scenario names",
+    colour="#7A5C3E",
+    dark_colour="#C9A27E",
+    short="Fixed",
+    in_text="one fixed site and model",
+    unbound=True,
+)
+"""The service has one model in one region (``baseline_model``, ``baseline_region``)."""
+
+OWN_MIX = Policy(
+    "own-mix",
+    today.choose,
+    "Own mix of sites and models",
+    "each session stays at a model and region drawn by the weights of the scenario",
+    colour="#5B6ABF",
+    dark_colour="#A5B0F0",
+    short="Own mix",
+    in_text="today's own mix of sites and models",
+    unbound=True,
+)
+"""The service spreads its sessions over models and regions (``baseline_mix``)."""
+
+PRACTICES: Mapping[str, Policy] = MappingProxyType(
+    {policy.id: policy for policy in (FIXED_DEPLOYMENT, OWN_MIX, AS_SERVED)}
+)
+"""What a service does without a router, by id. Not among :data:`POLICIES`: they need what the
+user says of today, and no demand of the scenario binds them."""
+
+_DECIDING = (*_ALL, FIXED_DEPLOYMENT, OWN_MIX)
+
+CODES: Mapping[str, int] = MappingProxyType({policy.id: i for i, policy in enumerate(_DECIDING)})
+"""Number of each policy in the compiled code."""
 
 ROUTER = "carbonrouter-lookahead"
 """The policy that is taken where the user names none, and that is shown first."""
@@ -268,8 +309,22 @@ PUBLISHED_WITHOUT_GATE = "carbonrouter-no-gate"
 ROUTERS = (ROUTER, PUBLISHED)
 """The policies that a user of the app can choose between as the router."""
 
-BASELINE = "faircarbon"
-"""The policy that savings are measured against."""
+FAIRCARBON = "faircarbon"
+"""The policy of the literature; every result stands beside it."""
+
+NEAREST_REGION = "nearest-region"
+"""What most services do where they have several sites."""
+
+BASELINES = (
+    NEAREST_REGION,
+    FIXED_DEPLOYMENT.id,
+    OWN_MIX.id,
+    AS_SERVED.id,
+    "sticky",
+    "round-robin",
+    FAIRCARBON,
+)
+"""What the app offers as today's practice; a scenario may name any other policy."""
 
 FULL_PROMPT = "faircarbon-full-prompt"
 """The other reading of FairCarbon, which is kinder to it."""
@@ -280,7 +335,7 @@ STICKY = "sticky"
 CLEANEST_REGION = "cleanest-region"
 """The policy that depends most on what is known of carbon intensity."""
 
-SIMPLE = (BASELINE, STICKY, CLEANEST_REGION, "nearest-region", "largest-model")
+SIMPLE = (FAIRCARBON, STICKY, CLEANEST_REGION, "nearest-region", "largest-model")
 """What any operator could do instead of our policies."""
 
 OPTIMUM = "hindsight-optimum"
@@ -292,11 +347,10 @@ BOUND = "free-migration"
 
 def policy(policy_id: str) -> Policy:
     """The policy ``policy_id``; an error with the nearest ids for an unknown one."""
-    if policy_id == AS_SERVED.id:
-        return AS_SERVED
-    if policy_id not in POLICIES:
-        raise ScenarioError(unknown("policy", policy_id, POLICIES.keys()))
-    return POLICIES[policy_id]
+    known = {**POLICIES, **PRACTICES}
+    if policy_id not in known:
+        raise ScenarioError(unknown("policy", policy_id, known.keys()))
+    return known[policy_id]
 
 
 def _dispatch(rules: Sequence[Any]) -> Any:
@@ -326,4 +380,4 @@ def _dispatch(rules: Sequence[Any]) -> Any:
     return jit_borrowing(names["choose"])
 
 
-choose = _dispatch([policy.choose for policy in _ALL])
+choose = _dispatch([policy.choose for policy in _DECIDING])

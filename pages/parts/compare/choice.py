@@ -47,7 +47,7 @@ def choose(shown: page.Page) -> tuple[list[Entry], Entry | None]:
 
 
 def _is_usual(entry: Entry, mode: str) -> bool:
-    return mode == "policies" and entry.policy_id == core.BASELINE
+    return mode == "policies" and entry.policy_id == core.FAIRCARBON
 
 
 # --- Choices ----------------------------------------------------------------------------------

@@ -33,7 +33,7 @@ class Choice:
 
 def policies(router: str) -> tuple[str, ...]:
     """The policies that are planned for: the router, and those it is compared with."""
-    return router, core.BASELINE, STICKY
+    return router, core.FAIRCARBON, STICKY
 
 
 def choose(shown: page.Page, own_per_day: float) -> Choice:
@@ -44,7 +44,7 @@ def choose(shown: page.Page, own_per_day: float) -> Choice:
     _restore("price", USUAL_PRICE, lambda value: value >= 0)
     _restore("policy", shown.router, names.__contains__)
     others = [name for name in names if name != st.session_state[f"{KEY}-policy"]]
-    first = core.BASELINE if core.BASELINE in others else others[0]
+    first = core.FAIRCARBON if core.FAIRCARBON in others else others[0]
     _restore("against", first, others.__contains__)
     _restore("amount", "energy", AMOUNTS.__contains__)
     if not shown.present:

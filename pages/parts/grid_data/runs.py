@@ -62,7 +62,7 @@ def _seasons(results: Sequence[WindowResult], *, present: bool) -> None:
             {"label": label, "policy": policy, **saving._asdict()}
             for policy, saving in window.saving.items()
         ]
-        mass = fmt.Mass.for_largest(window.figures[core.BASELINE]["carbon_g"])
+        mass = fmt.Mass.for_largest(window.figures[core.FAIRCARBON]["carbon_g"])
         table.append(
             {"Window": f"{window.start}, {fmt.plural(window.days, 'day')}"}
             | {

@@ -15,7 +15,7 @@ from pages.shared import answer, cache, jobs, page, tables, theme
 
 HEADS = ("All sessions", "Over 30 turns", "Test half")
 WORDS = {
-    core.BASELINE: "looks at the new question alone",
+    core.FAIRCARBON: "looks at the new question alone",
     FULL_PROMPT: "the more favourable reading: expects every site to read the whole conversation",
 }
 Savings = tuple[core.Interval, core.Interval, core.Interval]
@@ -45,7 +45,7 @@ def draw(shown: page.Page, figures: cache.Overview) -> None:
         cache.replaying([FULL_PROMPT]),
         partial(_savings_against_full_prompt, key, shown.router, known),
     )
-    st.html(html({core.BASELINE: question_alone, FULL_PROMPT: full_prompt}, shown.router))
+    st.html(html({core.FAIRCARBON: question_alone, FULL_PROMPT: full_prompt}, shown.router))
     if shown.router == ROUTER:
         page.note(answer.WHY_LOOKAHEAD)
 

@@ -54,7 +54,7 @@ def _verdict(
 
 def key_figures(summary: pd.DataFrame, saving: core.Interval, router: str) -> list[Kpi]:
     """The cards, in reading order."""
-    ours, theirs = summary.loc[router], summary.loc[core.BASELINE]
+    ours, theirs = summary.loc[router], summary.loc[core.FAIRCARBON]
     value = saving.value_percent
     verdict, tone = fmt.NOT_AVAILABLE, "same"
     if fmt.known(value):

@@ -128,7 +128,7 @@ def _facts(run: StoredRun) -> None:
         mass = fmt.Mass.for_largest(figures["carbon_g"])
         text = f"{theme.name(policy_id)}: {mass.text(figures['carbon_g'])} CO2e"
         saving = figures.get("saving_vs_faircarbon_percent")
-        if policy_id != core.BASELINE and saving is not None:
+        if policy_id != core.FAIRCARBON and saving is not None:
             text += f" ({fmt.less_or_more(saving)} than FairCarbon)"
         of_policies.append(text)
     hashes = ", ".join(f"{name} {value[:12]}" for name, value in run.data_hashes.items())

@@ -77,7 +77,7 @@ def html(subject: Subject, scenario: core.Scenario, router: str, others: Sequenc
     """Build the HTML report on ``router``; the result is a :class:`Built`."""
 
     def work(job: Job) -> Built:
-        comparison = _compare(job, scenario, [router, core.BASELINE, *others])
+        comparison = _compare(job, scenario, [router, core.FAIRCARBON, *others])
         text = html_report(comparison, router)
         job.progress(1.0)
         run_id = provenance.run_id(comparison.prepared, comparison.runs)

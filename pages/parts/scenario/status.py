@@ -55,7 +55,7 @@ def _answer(shown: page.Page, figures: cache.Overview) -> None:
     """The result of these choices, in short."""
     summary, router = figures.summary, shown.router
     figure, words = answer.headline(figures.saving)
-    ours, theirs = summary.loc[router], summary.loc[core.BASELINE]
+    ours, theirs = summary.loc[router], summary.loc[core.FAIRCARBON]
     mass = fmt.Mass.for_largest(float(summary["carbon_g"].max()))
     rows = (
         ("CO2e", *(mass.text(row["carbon_g"]) for row in (ours, theirs))),

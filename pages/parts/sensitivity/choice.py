@@ -66,7 +66,7 @@ def _question(shown: page.Page) -> tuple[str, Question]:
     policies = list(core.POLICIES)
     policy_id = _select(row, "Saving of", "policy", policies, shown.router, theme.name, 260)
     others = [name for name in policies if name != policy_id]
-    first = core.BASELINE if policy_id != core.BASELINE else shown.router
+    first = core.FAIRCARBON if policy_id != core.FAIRCARBON else shown.router
     baseline = _select(row, "Against", "baseline", others, first, theme.name, 220)
     trace = cache.prepared(shown.scenario).placed.trace
     few = sample_sessions(trace.n_sessions, trace.n_turns)

@@ -78,7 +78,7 @@ def policies(shown: Page) -> list[str]:
     """
     trace = cache.prepared(shown.scenario).placed.trace
     logged = [AS_SERVED.id] if has_served(trace) else []
-    return [core.BASELINE, *logged, *cache.others(shown.router)]
+    return [core.FAIRCARBON, *logged, *cache.others(shown.router)]
 
 
 @st.cache_resource(max_entries=cache.MAX_COMPARISONS, show_spinner=False)

@@ -365,7 +365,7 @@ def _dispatch(rules: Sequence[Any]) -> Any:
     lines = [
         "def choose(code, fleet, rules, turn, session, cached, intensity, g_per_j, carbon_g, note):"
     ]
-    names: dict[str, Any] = {}
+    names: dict[str, Any] = {"__name__": __name__}  # a kernel kept on disk names its module
     for code, rule in enumerate(rules):
         function: Any = rule.func if isinstance(rule, partial) else rule
         fixed = rule.keywords if isinstance(rule, partial) else {}

@@ -19,8 +19,8 @@ from carbonrouter_core.replay.fairness import mean_by_user
 from carbonrouter_core.replay.on_disk import run_on_disk
 from carbonrouter_core.replay.run import Run, run_policy
 from carbonrouter_core.replay.world import Prepared, prepare
-from carbonrouter_core.results.money import electricity_cost
 from carbonrouter_core.results.per_year import PerYear, per_year
+from carbonrouter_core.results.run_cost import cost_of
 from carbonrouter_core.results.site_energy import site_energy
 from carbonrouter_core.results.totals import (
     FIGURES,
@@ -317,7 +317,7 @@ class Comparison(SideBySide):
         return per_year(
             self.figures(policy_id),
             self.prepared.scenario.conversations_per_day,
-            electricity_cost(energy).electricity,
+            cost_of(self.prepared, self.runs[policy_id]).total,
             water(energy).litres,
         )
 
@@ -328,7 +328,9 @@ class Comparison(SideBySide):
         sites: dict[str, None] = {}
         for run in self.runs.values():
             energy = site_energy(self.prepared, run)
-            prices |= dict.fromkeys(electricity_cost(energy).unknown)
+            cost = cost_of(self.prepared, run)
+            prices |= dict.fromkeys(f"electricity in {zone}" for zone in cost.zones_without_price)
+            prices |= dict.fromkeys(cost.gpus_without_price)
             sites |= dict.fromkeys(water(energy).unknown)
         sentences = []
         if prices:

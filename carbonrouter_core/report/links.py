@@ -34,6 +34,12 @@ from carbonrouter_core.words.names import nearest
 LINK_VERSION = 2
 FIRST_VERSION = 1
 SINCE_2 = (
+    "user_regions",
+    "electricity_price_per_mwh",
+    "gpu_price_per_h",
+    "carbon_price_per_t",
+    "currency",
+    "clean_contracts",
     "conversations_per_day",
     "baseline",
     "baseline_model",

@@ -334,7 +334,7 @@ class Comparison(SideBySide):
             sites |= dict.fromkeys(water(energy).unknown)
         sentences = []
         if prices:
-            sentences.append(f"per_year.cost is not known: no price of {'; '.join(prices)}.")
+            sentences.append(f"per_year.cost is not known: {'; '.join(prices)}.")
         if sites:
             sentences.append(f"per_year.water_l is not known: {'; '.join(sites)}.")
         return tuple(sentences)

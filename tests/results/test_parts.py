@@ -84,7 +84,7 @@ def test_the_interval_is_that_of_the_whole(folder: Path, parted) -> None:
     """Sessions in the order of the parts, since draws are by position."""
     whole = joined([read_part(path) for path in part_files(folder)])
     comparison = compare(SCENARIO, (*POLICIES, "faircarbon"), whole)
-    ours = parted.saving("sticky", "test")
+    ours = parted.saving("sticky", sessions="test")
     assert ours == pytest.approx(comparison.saving("sticky", sessions=comparison.test_half))
 
 

@@ -1,4 +1,4 @@
-"""Energy of a policy by site and month: what water and money are worked out from."""
+"""Energy of a policy by site and month: what water is worked out from."""
 
 from __future__ import annotations
 

@@ -1,16 +1,14 @@
-"""Litres and money of a run, by hand."""
+"""Litres of a run, by hand."""
 
 from __future__ import annotations
 
 import math
-from pathlib import Path
 
 import numpy as np
 import pytest
 
-from carbonrouter_core import PRESETS, CatalogError, compare, load_catalog
+from carbonrouter_core import PRESETS, compare, load_catalog
 from carbonrouter_core.fleet.catalog import Region
-from carbonrouter_core.results.money import builtin_prices, electricity_cost, read_prices
 from carbonrouter_core.results.site_energy import SiteEnergy, site_energy
 from carbonrouter_core.results.water import site_water, water
 from tests.hand_made import T, make_trace
@@ -59,45 +57,6 @@ def test_of_several_published_figures_the_nearest_of_the_site_and_the_latest_cou
     assert "2024" in singapore.wue_basis
     virginia = site_water("us-east4", "US-MIDA-PJM")  # six rows, us-east-1 at 0 km
     assert virginia.wue_l_per_kwh == 0.12
-
-
-def test_cost_by_hand() -> None:
-    # GB in 2024: price of May x 0.1 MWh + price of June x 0.2 MWh.
-    prices = builtin_prices()
-    cost = electricity_cost(energy((site("europe-west2"), 100.0, 200.0)))
-    by_hand = prices["GB", 2024, 5] * 0.1 + prices["GB", 2024, 6] * 0.2
-    assert cost.electricity == pytest.approx(by_hand)
-
-
-def test_a_missing_price_is_unknown_and_never_0() -> None:
-    sydney = site("australia-southeast1")
-    cost = electricity_cost(energy((site("europe-west2"), 1.0, 0.0), (sydney, 0.0, 1.0)))
-    assert cost.electricity is None
-    assert cost.by_site["australia-southeast1"] is None
-    assert cost.unknown == ("no price of electricity in AU-NSW in 2024-06",)
-
-
-def test_prices_of_ones_own(tmp_path: Path) -> None:
-    path = tmp_path / "prices.csv"
-    path.write_text("zone,year,month,price_per_mwh\nAU-NSW,2024,6,-20\nAU-NSW,2024,5,0\n")
-    cost = electricity_cost(energy((site("australia-southeast1"), 7.0, 100.0)), read_prices(path))
-    assert cost.electricity == pytest.approx(-2.0)
-
-
-@pytest.mark.parametrize(
-    ("text", "words"),
-    [
-        ("zone,year,month\nGB,2024,5\n", "price_per_mwh"),
-        ("zone,year,month,price_per_mwh\nGB,2024,13,80\n", "line 2"),
-        ("zone,year,month,price_per_mwh\nGB,2024,5,\n", "line 2"),
-        ("zone,year,month,price_per_mwh\nGB,2024,5,1\nGB,2024,5,2\n", "twice"),
-    ],
-)
-def test_a_wrong_table_names_its_row(tmp_path: Path, text: str, words: str) -> None:
-    path = tmp_path / "prices.csv"
-    path.write_text(text)
-    with pytest.raises(CatalogError, match=words):
-        read_prices(path)
 
 
 def test_energy_by_site_adds_up_to_the_energy_of_the_policy() -> None:

@@ -68,11 +68,11 @@ def _whole(text: str) -> int:
 
 
 def _listed(store: Store) -> str:
-    lines = [f"{'run':>5}  {'kept (UTC)':<17}{'version':<9}{'policies':<40}name"]
+    lines = [f"{'run':>5}  {'kept (UTC)':<17}{'version':<9}{'policies':<52}name"]
     for run in store.runs():
         policies = ", ".join(kept_runs.policies_of(run))
         when = f"{run.created_utc:%Y-%m-%d %H:%M}" if run.created_utc else ""
-        lines.append(f"{run.id:>5}  {when:<17}{run.engine_version:<9}{policies:<40}{run.name}")
+        lines.append(f"{run.id:>5}  {when:<17}{run.engine_version:<9}{policies:<50}  {run.name}")
         if run.note:
             lines.append(f"{'':>7}{run.note}")
     return "\n".join(lines) if len(lines) > 1 else "No run is kept yet."

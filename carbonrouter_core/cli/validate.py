@@ -63,7 +63,7 @@ def _intensity(options: argparse.Namespace) -> str | None:
     elif options.format is None:
         path = options.files[0]
         try:
-            if INTENSITY_IMPORTERS.find(Source(path, path.name)) is None:
+            if INTENSITY_IMPORTERS.find(Source(path, path.name, pages=False)) is None:
                 return None
         except ReadingError:  # a folder or an unreadable file: _trace reports it
             return None

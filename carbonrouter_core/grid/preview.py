@@ -30,7 +30,7 @@ def first_rows(path: Path, name: str) -> pd.DataFrame:
         If the file is no table.
     """
     with reading_errors_as(IntensityError), TemporaryDirectory() as folder:
-        (source,) = tidied(sources_of([path], [name]), Path(folder), Findings())
+        (source,) = tidied(sources_of([path], [name], pages=False), Path(folder), Findings())
         names = list(dict.fromkeys(header(source)))
         columns = {column: column for column in names if column}
         frame = text_columns(source, columns, Findings(), nobody_listens)
@@ -51,7 +51,7 @@ def what_rows_become(
     """
     with reading_errors_as(IntensityError), TemporaryDirectory() as folder:
         findings = Findings()
-        (source,) = tidied(sources_of([path], [name]), Path(folder), findings)
+        (source,) = tidied(sources_of([path], [name], pages=False), Path(folder), findings)
         rows = read_mapped(source, options.columns, findings, nobody_listens)
         rows = dataclasses.replace(rows, frame=rows.frame.head(ROWS).reset_index(drop=True))
         return RowChecks(rows, options, Findings(), own_zones).first_rows()

@@ -67,7 +67,7 @@ def stage_intensity(
     findings = Findings()
     with reading_errors_as(IntensityError), TemporaryDirectory() as folder:
         _check_options(options)
-        sources = tidied(sources_of(paths, names), Path(folder), findings)
+        sources = tidied(sources_of(paths, names, pages=False), Path(folder), findings)
         for source in sources:
             refuse_what_is_no_series(source)
         importer, reason = _importer(sources[0], format_id, options)

@@ -70,6 +70,9 @@ class Source:
     """Whether there are others, so that places must name the file."""
     in_folder: bool = False
     """Whether a folder was named, and not the file."""
+    pages: bool = True
+    """Whether an object that holds a list of records is read as these records. Not where what
+    stands beside the list counts too, such as the unit of grid data."""
 
     def place(self, line: int) -> str:
         """A place in this file, for a report."""
@@ -136,7 +139,7 @@ class Source:
     def envelope(self) -> Envelope | None:
         """Where the records stand in a file of pages, as interfaces answer; None in others."""
         first = self.head.lstrip()
-        return envelope_of(first) if first.startswith(b"{") else None
+        return envelope_of(first) if self.pages and first.startswith(b"{") else None
 
     @cached_property
     def columns(self) -> tuple[str, ...]:
@@ -238,10 +241,13 @@ class Source:
             raise self.error(f"the Parquet table is damaged: {_first_line(error)}") from error
 
 
-def sources_of(paths: Sequence[Path], names: Sequence[str] | None = None) -> list[Source]:
+def sources_of(
+    paths: Sequence[Path], names: Sequence[str] | None = None, *, pages: bool = True
+) -> list[Source]:
     """The files of an import; a folder stands for the files in it and in its folders, by name.
 
-    ``names``: names of the files, where their paths do not have them. Raises
+    ``names``: names of the files, where their paths do not have them; ``pages``: see
+    :class:`Source`. Raises
     :class:`ReadingError` where there is no file.
     """
     files: list[tuple[Path, str, bool]] = []
@@ -254,7 +260,9 @@ def sources_of(paths: Sequence[Path], names: Sequence[str] | None = None) -> lis
     if not files:
         raise ReadingError("There is no file to import.")
     many = len(files) > 1
-    return [Source(path, name, i, many, inside) for i, (path, name, inside) in enumerate(files)]
+    return [
+        Source(path, name, i, many, inside, pages) for i, (path, name, inside) in enumerate(files)
+    ]
 
 
 def _hidden(file: Path, folder: Path) -> bool:

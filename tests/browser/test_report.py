@@ -51,7 +51,7 @@ def test_a_shared_link_opens_the_same_scenario_elsewhere(open_tab: OpenTab) -> N
     tab = open_tab()
     tab.page.get_by_role("button", name="Share").click()
     link = tab.page.get_by_test_id("stCode").locator("code").inner_text()
-    assert link.startswith(f"{tab.origin}/?s=1.")
+    assert link.startswith(f"{tab.origin}/?s=2.")
     assert len(link) < 2000
     sent = link_text(Scenario(name="<b>Sent</b>", idle_s=600.0))
     tab.open(f"?s={sent}", ".cr-hero")

@@ -306,7 +306,7 @@ def test_an_export_that_cannot_be_written_is_refused(refusal, trace_file, tmp_pa
         (["compare", "--set", "regions="], "regions is empty; choose at least one"),
         (["compare", "--set", "regions=atlantis"], "Unknown region 'atlantis'"),
         (["compare", "--set", "embodied=yes"], "embodied is 'yes'; it must be true or false"),
-        (["compare", "--set", "user_mix=us-west2"], "it must be numbers by region"),
+        (["compare", "--set", "user_mix=us-west2"], "it must be numbers by name"),
         (["compare", "--set", 'pue_overrides={"us-west2": 0.9}'], "a PUE is from 1 to 5"),
         (["compare", "--set", "gpus=B200-180GB"], "has none of the chosen GPU types"),
         (["compare", "--set", "window_start=2030-01-01"], "runs from 2021-01-01T00:00Z"),

@@ -46,11 +46,12 @@ def test_bundle_report_and_runs(
     assert "wrote out.zip: run " in printed and "kept as run 1: Nightly" in printed
     with zipfile.ZipFile(out) as bundle:
         summary = bundle.read("summary.csv").decode()
-    assert summary.count("\n") == 3
+    assert summary.count("\n") == 4, "header, router, today's practice, FairCarbon"
+    assert "nearest-region" in summary
     assert "carbonrouter-lookahead" in summary and "faircarbon" in summary
     page = tmp_path / "out.HTML"
     assert main(["report", "--trace", log, "--out", str(page), "--policies", "sticky"]) == 0
-    assert "<h1><bdi>Paper</bdi></h1>" in page.read_text(encoding="utf-8")
+    assert "<h1><bdi>Start</bdi></h1>" in page.read_text(encoding="utf-8")
     assert sorted(one.name for one in tmp_path.iterdir() if one.is_file()) == [
         "log.csv",
         "out.HTML",
@@ -61,7 +62,11 @@ def test_bundle_report_and_runs(
     capsys.readouterr()
     assert main(["runs"]) == 0
     listed = capsys.readouterr().out
-    assert "Nightly" in listed and "scheduled" in listed and "sticky, faircarbon" in listed
+    assert (
+        "Nightly" in listed
+        and "scheduled" in listed
+        and "sticky, nearest-region, faircarbon" in listed
+    )
     assert main(["runs", "--again", "1"]) == 0
     assert "the same bytes" in capsys.readouterr().out
     assert main(["runs", "--compare", "1", "2"]) == 0

@@ -117,7 +117,7 @@ def test_a_year_is_projected_from_seasons(capsys) -> None:
         (["sweep", "--break-even", "idle_s=5"], "low:high"),
         (["sweep", "--break-even", "copies"], "no values in between"),
         (["sweep", "--monte-carlo", "0"], "1 draw or more"),
-        (["sweep", "--tornado", "--policies", "faircarbon"], "only the baseline"),
+        (["sweep", "--tornado", "--policies", "nearest-region"], "only the baseline"),
         (["sweep", "--vary", "quality_floor=0:1:1000000000"], "1,000,000,000 values"),
         (["sweep", "--monte-carlo", "1000000000"], "1,000,000,000 draws"),
         (["plan", "--year", "99999"], "99999 is no year"),

@@ -250,6 +250,7 @@ def charges_in_london(second_turn_s: float, history: int | None = None) -> Charg
         gpu_regions={},
         window_start="2024-05-13",
         window_days=1,
+        conversations_per_day=1e8,  # so many that the assumed batch is filled
     )
     trace = make_trace(
         {"s": [T(1000, 200, AT_1330), T(300, 100, second_turn_s, history=history)]},

@@ -254,7 +254,11 @@ def test_an_unknown_format_is_refused(tmp_path: Path) -> None:
 
 def test_traces_are_not_taken_for_carbon_intensity(shared_data: Path) -> None:
     files = [path for path in (shared_data / "formats").iterdir() if path.is_file()]
-    taken = {path.name for path in files if INTENSITY_IMPORTERS.find(Source(path, path.name))}
+    taken = {
+        path.name
+        for path in files
+        if INTENSITY_IMPORTERS.find(Source(path, path.name, pages=False))
+    }
     assert taken == {"electricity_maps_GB_hourly.csv", "electricity_maps_DE-LU_hourly.csv"}
 
 

@@ -251,7 +251,16 @@ def test_while_presenting_only_the_answer_is_shown(open_page: OpenPage) -> None:
 def test_a_line_is_that_of_the_command_line(
     open_page: OpenPage, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    arguments = ["sweep", "--vary", "idle_s=120:7200:3", "--sample", str(SESSIONS), "--json"]
+    arguments = [
+        "sweep",
+        "--preset",
+        "Paper",
+        "--vary",
+        "idle_s=120:7200:3",
+        "--sample",
+        str(SESSIONS),
+        "--json",
+    ]
     policies = ["--policies", f"{ROUTER},faircarbon", "--workers", "1"]
     assert main([*arguments, *policies]) == 0
     printed = json.loads(capsys.readouterr().out)

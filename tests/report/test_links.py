@@ -123,7 +123,7 @@ def extreme(seed: int) -> Scenario:
     )
 
 
-def test_the_most_extreme_scenario_fits_into_2048_characters() -> None:
+def test_the_most_extreme_scenario_fits_into_2083_characters() -> None:
     lengths = []
     for seed in range(20):
         scenario = extreme(seed)
@@ -143,7 +143,7 @@ def test_the_most_extreme_scenario_fits_into_2048_characters() -> None:
         lengths.append(len(ADDRESS + text))
         assert open_link(text).scenario == scenario
     print(f"longest link: {max(lengths)} characters")
-    assert max(lengths) < 2048
+    assert max(lengths) <= 2083  # the longest address that Excel opens
 
 
 def test_the_format_of_links_that_exist_does_not_change() -> None:

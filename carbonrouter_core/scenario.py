@@ -182,22 +182,15 @@ class Scenario:
                 raise ScenarioError(f"{name} is empty; choose at least one.")
             if len(set(chosen)) != len(chosen):
                 raise ScenarioError(f"{name} names one of its choices twice.")
-        for region, weight in self.user_mix.items():
-            if not 0 <= weight <= MAX_WEIGHT:
-                raise ScenarioError(
-                    f"user_mix of {region} is {weight}; it must be 0 or more, "
-                    f"up to {MAX_WEIGHT:,g}."
-                )
-        if self.user_mix and not sum(self.user_mix.values()) > 0:
-            raise ScenarioError("user_mix adds up to nothing; give one region a weight above 0.")
-        for place, weight in self.baseline_mix.items():
-            if not 0 <= weight <= MAX_WEIGHT:
-                raise ScenarioError(
-                    f"baseline_mix of {place} is {weight}; it must be 0 or more, "
-                    f"up to {MAX_WEIGHT:,g}."
-                )
-        if self.baseline_mix and not sum(self.baseline_mix.values()) > 0:
-            raise ScenarioError("baseline_mix adds up to nothing; give one place a weight above 0.")
+        for mix, what in (("user_mix", "region"), ("baseline_mix", "place")):
+            weights = getattr(self, mix)
+            for name, weight in weights.items():
+                if not 0 <= weight <= MAX_WEIGHT:
+                    raise ScenarioError(
+                        f"{mix} of {name} is {weight}; it must be 0 or more, up to {MAX_WEIGHT:,g}."
+                    )
+            if weights and not sum(weights.values()) > 0:
+                raise ScenarioError(f"{mix} adds up to nothing; give one {what} a weight above 0.")
         for region, pue in self.pue_overrides.items():
             if not 1.0 <= pue <= 5.0:
                 raise ScenarioError(f"pue_overrides of {region} is {pue}; a PUE is from 1 to 5.")

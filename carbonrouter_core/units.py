@@ -11,6 +11,7 @@ MS_PER_S = 1e3
 S_PER_HOUR = 3600
 S_PER_DAY = 86_400
 HOURS_PER_DAY = 24
+DAYS_PER_YEAR = 365.25
 
 
 class Scale(NamedTuple):

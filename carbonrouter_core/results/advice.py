@@ -6,7 +6,7 @@ A policy is held against today's practice of the scenario, at the volume of the 
 from __future__ import annotations
 
 from carbonrouter_core.results.comparison import Comparison
-from carbonrouter_core.results.per_year import G_PER_T
+from carbonrouter_core.units import G_PER_T
 from carbonrouter_core.words import figures as fmt
 
 SAME_QUALITY = 0.0005

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-DAYS_PER_YEAR = 365.0
-G_PER_T = 1e6
+from carbonrouter_core.units import DAYS_PER_YEAR, G_PER_T
+
 WH_PER_KWH = 1e3
 
 NOT_BY_SITE = (
@@ -30,7 +30,8 @@ class PerYear(NamedTuple):
     energy_kwh
         Electricity with PUE, kWh.
     cost
-        Electricity at the built-in wholesale prices, EUR; None where it is not known.
+        What :func:`.run_cost.cost_of` counts, in the currency of the scenario; None where a price
+        is not known.
     water_l
         Water, in litres; None where it is not known.
     """

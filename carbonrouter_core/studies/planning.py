@@ -19,9 +19,8 @@ from carbonrouter_core.results.comparison import Comparison
 from carbonrouter_core.scenario import Scenario
 from carbonrouter_core.studies.inputs import Point
 from carbonrouter_core.studies.sweep import Outcome
-from carbonrouter_core.units import G_PER_T, HOURS_PER_DAY, S_PER_DAY, S_PER_HOUR
+from carbonrouter_core.units import DAYS_PER_YEAR, G_PER_T, HOURS_PER_DAY, S_PER_DAY, S_PER_HOUR
 
-DAYS_PER_YEAR = 365.25
 PROFILE_DAYS = 28
 """Days before the window that the usual daily profile of a grid is the mean of."""
 MAX_SESSIONS_PER_DAY = 1e12

@@ -9,7 +9,7 @@ import pandas as pd
 
 import carbonrouter_core as core
 from carbonrouter_core.routing.policies import BOUND
-from carbonrouter_core.studies.planning import DAYS_PER_YEAR
+from carbonrouter_core.units import DAYS_PER_YEAR
 from carbonrouter_core.words import answer
 from carbonrouter_core.words import figures as fmt
 from pages.shared import theme

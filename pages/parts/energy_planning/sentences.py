@@ -11,7 +11,7 @@ import pandas as pd
 from carbonrouter_core import units
 from carbonrouter_core.studies import planning
 from carbonrouter_core.studies.planning import PROFILE_DAYS, HourlyLoad, YearProjection
-from carbonrouter_core.units import HOURS_PER_DAY, Scale
+from carbonrouter_core.units import DAYS_PER_YEAR, HOURS_PER_DAY, Scale
 from carbonrouter_core.words import figures as fmt
 from pages.parts.energy_planning.choice import Choice
 from pages.shared import state, tables, theme
@@ -58,7 +58,7 @@ def answer(loads: Mapping[str, HourlyLoad], choice: Choice) -> str:
         f"<b>{fmt.energy(energy_kwh)}</b> and emits <b>{mass.text(carbon_g)} CO2e</b> a day: "
         f"{fmt.joined(others)}.</p>"
         f'<p class="cr-muted">At {fmt.exact(choice.price, 6)} a tonne, that carbon costs '
-        f"{money(cost)} a day and {money(cost * planning.DAYS_PER_YEAR)} in a year of such days. "
+        f"{money(cost)} a day and {money(cost * DAYS_PER_YEAR)} in a year of such days. "
         "All conversations count here, also those that the routers learned from.</p></div>"
     )
 

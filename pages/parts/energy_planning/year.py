@@ -10,7 +10,7 @@ import streamlit as st
 from carbonrouter_core.studies import planning
 from carbonrouter_core.studies.seasons import usable_starts
 from carbonrouter_core.studies.sweep import Question
-from carbonrouter_core.units import S_PER_DAY
+from carbonrouter_core.units import DAYS_PER_YEAR, S_PER_DAY
 from carbonrouter_core.words import figures as fmt
 from pages.parts.energy_planning import sentences
 from pages.parts.energy_planning.choice import Choice, policies
@@ -58,7 +58,7 @@ def draw(shown: page.Page, choice: Choice) -> None:
         studies.start_button(JOB, study, "Project a year")
         page.note(
             "The same traffic in a window from mid-January, mid-April, mid-July and mid-October; "
-            f"the year is the mean of their days times {planning.DAYS_PER_YEAR:g}."
+            f"the year is the mean of their days times {DAYS_PER_YEAR:g}."
         )
     studies.follow(JOB, study, partial(show, choice=choice))
 

@@ -42,7 +42,7 @@ def indicators(prepared: Prepared, run: Run) -> Indicators:
         A policy's decisions and charges.
     """
     by_site = site_energy(prepared, run)
-    energy_kwh, it_kwh = by_site.energy_kwh.sum(axis=1), by_site.it_kwh.sum(axis=1)
+    energy_kwh, it_kwh = by_site.energy_kwh, by_site.it_kwh
     wue = [site_water(site.region, site.zone).wue_l_per_kwh for site in by_site.sites]
     used = it_kwh > 0
     litres = np.array([np.nan if value is None else value for value in wue])[used] * it_kwh[used]

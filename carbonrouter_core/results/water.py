@@ -96,8 +96,8 @@ def water(energy: SiteEnergy) -> Water:
     unknown = []
     rows = zip(
         energy.sites,
-        energy.energy_kwh.sum(axis=1).tolist(),
-        energy.it_kwh.sum(axis=1).tolist(),
+        energy.energy_kwh.tolist(),
+        energy.it_kwh.tolist(),
         strict=True,
     )
     for site, energy_kwh, it_kwh in rows:
